@@ -293,6 +293,23 @@ func TestBind_StrictNamesUnknownProperties(t *testing.T) {
 	}
 }
 
+// A report may name every status of a session. Moves that are not allowed are for the operation
+// to refuse, with the session's status.
+func TestBind_ReportTakesEveryStatus(t *testing.T) {
+	t.Parallel()
+	p, err := newPlan(tracker.ReportSession, []string{workspaceParam, "id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range tracker.SessionStatus("").EnumValues() {
+		var b binder
+		body := []byte(`{"status":"` + status + `"}`)
+		if err := b.bind(p, tracker.ReportSession.New(), &source{names: []string{workspaceParam, "id"}, params: []string{"w", "s"}, body: body, header: noHeaders{}}); err != nil {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+}
+
 func TestBind_Query(t *testing.T) {
 	t.Parallel()
 	p, err := newPlan(opList, []string{workspaceParam})

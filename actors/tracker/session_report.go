@@ -13,7 +13,7 @@ import (
 // ReportSessionIn is a session's status and, at its end, its result.
 type ReportSessionIn struct {
 	ID               SessionID          `path:"id"`
-	Status           Opt[SessionStatus] `json:"status" enum:"running,waiting,completed,failed,canceled"`
+	Status           Opt[SessionStatus] `json:"status"`
 	Result           Opt[string]        `json:"result" rules:"nullable,max=131072"`
 	StructuredResult json.RawMessage    `json:"structuredResult"`
 	URL              Opt[string]        `json:"url" rules:"nullable,max=2048"`

@@ -141,7 +141,7 @@ func TestMCP_ToolsRefuseWhatThePathsRefuse(t *testing.T) {
 		{"log", map[string]any{"activities": []any{}}, "activities"},
 		{"log", map[string]any{"activities": []any{map[string]any{}}}, "activities[0].message"},
 		{"ask", map[string]any{"question": "x", "payload": strings.Repeat("x", 70_000)}, "payload"},
-		{"report", map[string]any{"status": "created"}, "status"},
+		{"report", map[string]any{"status": "done"}, "status"},
 		{"report", map[string]any{"result": 5}, "result"},
 		{"spawn_child", map[string]any{"title": ""}, "title"},
 		{"relate", map[string]any{"type": "duplicates", "issueId": l.issue}, "type"},
