@@ -82,8 +82,9 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		t.collect(e, new)
 	}
 	gone, added := e.spans[:removed], e.spans[removed:]
-	for _, g := range gone {
-		if e.has(added, g) {
+	// A record may give one entry repeatedly (a label named twice).
+	for i, g := range gone {
+		if e.has(added, g) || e.has(gone[:i], g) {
 			continue
 		}
 		if err := tx.batch.Delete(e.at(g), nil); err != nil {
@@ -94,7 +95,6 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		}
 	}
 	for i, a := range added {
-		// A record may give one entry repeatedly (a label named twice).
 		if e.has(gone, a) || e.has(added[:i], a) {
 			continue
 		}

@@ -80,6 +80,24 @@ func TestUpdate_CountsVersionsAndMovesEntries(t *testing.T) {
 	}
 }
 
+// An entry that a record gives repeatedly is written once, removed once and counted once.
+func TestTable_CountsARepeatedEntryOnce(t *testing.T) {
+	t.Parallel()
+	tx := begin(t, memory(t))
+	tx.Measure(NewMeter(noteSchema))
+	n := newNote(1)
+	n.Labels = []string{"a", "b", "a"}
+	insert(t, tx, n)
+	row := ok(notes.Get(tx, noteKey(1)))(t)
+	bare := row.Value
+	bare.Labels = []string{"b", "b"}
+	ok(notes.Update(tx, row, &bare))(t)
+	must(t, notes.Delete(tx, ok(notes.Get(tx, noteKey(1)))(t)))
+	if left := tx.Counted(); left != (Bytes{}) {
+		t.Errorf("%+v are counted when everything is removed", left)
+	}
+}
+
 func TestUpdate_RefusesAnotherPrimaryKey(t *testing.T) {
 	t.Parallel()
 	tx := begin(t, memory(t))

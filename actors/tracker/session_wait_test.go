@@ -185,3 +185,28 @@ func TestWait_BehindManyForAnotherState(t *testing.T) {
 	}
 	f.verify()
 }
+
+// Conditions of one kind about one thing are one entry of the index, and one in the bytes that the
+// workspace stores.
+func TestWait_ForTheSameThingTwice(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow)
+	s := f.dispatch(issue.ID, DispatchIssueIn{})
+	for _, end := range []func(){
+		func() {
+			f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{PRState: Some("closed")}})
+		},
+		func() { f.run(f.admin, CancelSession, &CancelSessionIn{ID: s.ID}) },
+	} {
+		c := f.claimOne()
+		f.run(c.LaneToken, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionWaiting), WaitFor: Some(WaitForIn{Any: Some([]WaitCondition{{PR: "merged"}, {PR: "closed"}})})})
+		f.verify()
+		end()
+		f.verify()
+		f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{PRState: Some("open")}})
+	}
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s", got.Status)
+	}
+}
