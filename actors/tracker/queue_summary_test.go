@@ -142,3 +142,22 @@ func TestReadQueue_OldestOfManyAgents(t *testing.T) {
 		}
 	})
 }
+
+// A dry run that would make the first session of a workspace leaves nothing behind, so the first
+// session is counted with its dispatch.
+func TestReadQueue_CountsTheFirstSessionAfterADryRun(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	var in BulkIssuesIn
+	readBody(t, &in, `{"items": [{"title": "A", "dispatch": {}}], "dryRun": true}`)
+	var faults Faults
+	if in.Validate(&faults); !faults.Empty() {
+		t.Fatal(faults.Err())
+	}
+	f.run(f.admin, CreateIssues, &in)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	if q := decode[QueueSummary](t, f.run(f.admin, ReadQueue, &None{}).Body); q.Counts[SessionCreated] != 1 || q.WaitingFor[WaitingNoClaimer] != 1 {
+		t.Errorf("counts %v, waitingFor %v", q.Counts, q.WaitingFor)
+	}
+	f.verify()
+}

@@ -128,6 +128,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			}
 			if l.counted.changed {
 				l.counted.forget()
+				l.seen = false // the next command reads it before it stores a session
 			}
 			if l.suspended.changed {
 				l.suspended.forget()
