@@ -42,7 +42,7 @@
 //
 // # Who owns which goroutine
 //
-//   - A workspace's actor runs on goroutines of the actor library, one at a time.
+//   - A workspace's actor runs on one goroutine at a time, of those that the engine keeps (workers).
 //     It exists while this node owns its shard and it was used in the last minute. It
 //     is stopped only while its passivationLatch is shut, so no command is lost.
 //   - The Engine owns the sweeper, which stops idle actors, and ends it in Close.

@@ -31,9 +31,10 @@ type Engine struct {
 	state      *pebble.DB
 	replicator Replicator
 
-	system *actor.ActorSystem
-	root   *actor.RootContext
-	shards []*shard // by number; the directory's is the first
+	system  *actor.ActorSystem
+	root    *actor.RootContext
+	workers workers  // run the actors
+	shards  []*shard // by number; the directory's is the first
 
 	timerOps map[string]*tracker.Op // by kind of timer
 	tails    *tracker.Tails         // of the search indexes
@@ -369,6 +370,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.client.Close()
 	}
 	e.system.Shutdown()
+	e.workers.end()
 	if late != nil {
 		return fmt.Errorf("close the engine: %w", late)
 	}

@@ -213,7 +213,7 @@ func (s *shard) activate(workspace storage.ID) (*handle, error) {
 	// The library's own limit on restarts would stop the actor with its mailbox
 	// unread; this strategy always restarts it.
 	h.pid = e.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &workspaceActor{engine: e, h: h} },
-		actor.WithGuardian(alwaysRestart)))
+		actor.WithGuardian(alwaysRestart), actor.WithDispatcher(&e.workers)))
 	s.handles[workspace] = h
 	return h, nil
 }
