@@ -172,6 +172,14 @@ func (s *Space) Lost() error {
 	return nil
 }
 
+// Look looks at once whether the store's directory exists, and returns what Lost does.
+func (s *Space) Look() error {
+	if err := s.presence.lost(); err != nil {
+		s.lose(err)
+	}
+	return s.Lost()
+}
+
 // lose notes that the directory is gone, and refuses all changes from then on.
 func (s *Space) lose(err error) {
 	s.free.Store(0)

@@ -201,7 +201,11 @@ func (s serveCmd) Run() error {
 	cancel() // a second signal ends the process at once
 	ctx, done := context.WithTimeout(context.Background(), stopWithin)
 	defer done()
-	return errors.Join(failure, n.Stop(ctx))
+	stopped := n.Stop(ctx)
+	if failure != nil && errors.Is(stopped, failure) { // the data directory is gone
+		failure = nil
+	}
+	return errors.Join(failure, stopped)
 }
 
 // announce says where the node listens and, at its first start, how to begin.

@@ -41,17 +41,23 @@ func (n *Node) Stop(ctx context.Context) error {
 	}
 	step("images for backups", func() error { return n.images.stop(ctx) })
 	step("rows of workspaces", func() error { return n.moves.stop(ctx) })
-	if n.store != nil && n.store.Space().Lost() != nil {
-		// Nothing more can be written, and closing would wait for just that. The process
-		// ends next.
-		return errors.Join(errs...)
+	if n.store != nil {
+		if err := n.store.Space().Look(); err != nil {
+			// Nothing more can be written, and closing would wait for just that. The process
+			// ends next.
+			return errors.Join(append(errs, err)...)
+		}
 	}
 	if n.engine != nil {
 		step("the engine", func() error { return n.engine.Close(ctx) })
 	}
 	step("the traces", func() error { n.traces.stop(ctx); return nil })
 	if n.groups != nil {
-		step("the groups", func() error { return n.groups.Close(ctx) })
+		step("the groups", func() error {
+			ctx, cancel := withoutLast(ctx, storeTime)
+			defer cancel()
+			return n.groups.Close(ctx)
+		})
 	}
 	switch {
 	case n.metrics != nil:
@@ -60,9 +66,38 @@ func (n *Node) Stop(ctx context.Context) error {
 		errs = append(errs, n.listen.Close())
 	}
 	if n.store != nil {
-		step("the store", n.store.Close)
+		step("the store", func() error { return n.closeStore(ctx) })
 	}
 	return errors.Join(errs...)
+}
+
+// storeTime is what the steps before leave of the time, for the store to be closed.
+const storeTime = time.Second
+
+// withoutLast returns a context that ends some time before ctx does.
+func withoutLast(ctx context.Context, last time.Duration) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-last))
+}
+
+// closeStore closes the store, which writes what it has in memory. A disk that takes no more, or a data
+// directory that was removed while the node stopped, would hold that up for good. Then the store stays as
+// it is until the process ends: all acknowledged writes are in the log on the disk.
+func (n *Node) closeStore(ctx context.Context) error {
+	closed := make(chan error, 1)
+	go func() { closed <- n.store.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+	}
+	if err := n.store.Space().Look(); err != nil {
+		return err
+	}
+	return errors.New("close the store: its disk did not take everything in time")
 }
 
 // stopAPI finishes the requests in progress, within half of the time: clients that don't read their

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -72,6 +73,26 @@ func TestDataDirectory_GoneEndsTheNode(t *testing.T) {
 	}
 	defer p.Kill()
 	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	p.ended(t)
+}
+
+// TestDataDirectory_GoneBeforeTheNodeStops: the process ends, though what it has in memory can't be
+// written.
+func TestDataDirectory_GoneBeforeTheNodeStops(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	p, err := Launch(t.Context(), binary(t), data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	newDiskLoad(t, p).create("one")
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // before the node has noticed
 		t.Fatal(err)
 	}
 	p.ended(t)
