@@ -307,6 +307,9 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 				}
 				continue
 			}
+			if second, known := recent.signatures.find(newest); known {
+				best = score(min(atMostBoth(terms, sig, second), bound, m), len(terms), m)
+			}
 			if err := d.consider(newest, best, terms); err != nil {
 				return err
 			}

@@ -113,6 +113,8 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) (err error) {
 		return nil
 	}
 	theirs := titleTerms(like.Title)
+	recent := d.tx.recent()
+	recent.signatures.put(doc, secondSignature(theirs), recent.tails)
 	s := score(common(terms, theirs), len(terms), len(theirs))
 	if !d.wants(doc, s) {
 		return nil

@@ -50,6 +50,8 @@ func (t *trackerText) description() string { return t.phrase(20 + t.random.IntN(
 func searchableIssues(b *testing.B, held int) (w *issueFixture, text *trackerText, create func() Reply) {
 	b.Helper()
 	w = newIssueBench(b)
+	w.tails = NewTails(16 << 20)
+	w.buffer.Remember(w.tails)
 	text = newTrackerText()
 	req := w.request(&w.ann)
 	n := 0

@@ -212,6 +212,34 @@ func TestPossibleDuplicates_ManyClosed(t *testing.T) {
 	}
 }
 
+// What is remembered of titles that are indexed is of the titles that the issues have now.
+func TestPossibleDuplicates_OfChangedTitles(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	changed := w.create(CreateIssueIn{Title: "Brakes squeal in the tunnel"}).ID
+	for i := range 2 * keptTitles {
+		w.create(CreateIssueIn{Title: fmt.Sprintf("Lamp %d of platform %d", i, i+1)})
+	}
+	w.indexAll()
+	id, _ := storage.ParseID(changed)
+	if _, known := w.buffer.recent.signatures.find(storage.DocOf(id)); !known {
+		t.Fatal("nothing is remembered of the title that was indexed")
+	}
+	w.patch(changed, IssuePatch{Title: Some("Doors jam at the depot")})
+	for range 2 {
+		if made := w.create(CreateIssueIn{Title: "Doors jam at the depot"}); len(made.PossibleDuplicates) == 0 || made.PossibleDuplicates[len(made.PossibleDuplicates)-1].ID != changed {
+			t.Errorf("duplicates of the new title: %+v", made.PossibleDuplicates)
+		}
+		if made := w.create(CreateIssueIn{Title: "Brakes squeal in the tunnel", IssueFields: IssueFields{Status: Some(StatusDone)}}); len(made.PossibleDuplicates) != 0 {
+			t.Errorf("duplicates of the old title: %+v", made.PossibleDuplicates)
+		}
+		for i := range 2 * keptTitles { // the changed title is not among the recent ones any more
+			w.create(CreateIssueIn{Title: fmt.Sprintf("Seat %d of car %d", i, i+1)})
+		}
+		w.indexAll()
+	}
+}
+
 // TestCheckSearch_FindsWhatIsWrong spoils the index in each of its parts.
 func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()

@@ -29,12 +29,14 @@ type recentTitles struct {
 	manifest storage.Manifest
 	next     *storage.Manifest
 	// filters tell which terms the titles of each segment may have.
-	filters  map[uint32]storage.TermFilter
-	shares   termShares
-	undo     []recentUndo // changes of the running command
-	undoNext *storage.Manifest
-	fresh    bool // loaded by the running command, which may have changed what was read
-	merged   bool // some are indexed by the open batch
+	filters map[uint32]storage.TermFilter
+	shares  termShares
+	// signatures are of titles that the segments have.
+	signatures titleSignatures
+	undo       []recentUndo // changes of the running command
+	undoNext   *storage.Manifest
+	fresh      bool // loaded by the running command, which may have changed what was read
+	merged     bool // some are indexed by the open batch
 }
 
 // keptTitles is how many titles are kept when they are indexed.
@@ -90,6 +92,7 @@ func (tx *Tx) recent() *recentTitles { return &tx.buffer.recent }
 
 func (r *recentTitles) forget() {
 	r.tails.count(-r.bytes)
+	r.signatures.forget(r.tails)
 	*r = recentTitles{tails: r.tails}
 }
 
@@ -314,6 +317,9 @@ func (r *recentTitles) committed() {
 		if e.state == titleMerged && (spare > 0 || !e.open) {
 			spare--
 			r.count(-e.bytes())
+			if e.terms != nil { // it was not deleted
+				r.signatures.put(e.doc, secondSignature(e.terms), r.tails)
+			}
 			continue
 		}
 		kept = append(kept, e)

@@ -30,11 +30,12 @@ const (
 
 // Tails is the memory of a node for the tails of its workspaces' search indexes: for the
 // titles, which each active workspace keeps, and for the words that searches for similar
-// issues met. It may be used by many goroutines. A nil *Tails keeps no words, and bounds
-// nothing.
+// issues met. It also bounds the memory for the signatures of titles that are indexed. It may
+// be used by many goroutines. A nil *Tails keeps no words, and bounds nothing.
 type Tails struct {
-	most   int64 // bytes of titles, and as many of words
-	titles atomic.Int64
+	most       int64 // bytes of titles, as many of words, and four times as many of signatures
+	titles     atomic.Int64
+	signatures atomic.Int64
 
 	mu    sync.Mutex
 	words int64      // bytes
@@ -42,25 +43,44 @@ type Tails struct {
 	of    map[storage.ID]*list.Element
 }
 
-// NewTails makes the memory of a node, of so many bytes.
+// NewTails makes the memory of a node, of so many bytes for tails and twice as many for signatures.
 func NewTails(bytes int64) *Tails {
 	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}}
 }
 
 // TailsUse is the memory of tails, in bytes.
-type TailsUse struct{ Titles, Words int64 }
+type TailsUse struct{ Titles, Words, Signatures int64 }
 
 // Use returns the memory in use.
 func (t *Tails) Use() TailsUse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return TailsUse{Titles: t.titles.Load(), Words: t.words}
+	return TailsUse{Titles: t.titles.Load(), Words: t.words, Signatures: t.signatures.Load()}
 }
 
 // count adds bytes of titles.
 func (t *Tails) count(bytes int64) {
 	if t != nil {
 		t.titles.Add(bytes)
+	}
+}
+
+// reserve takes bytes for signatures, and reports whether there are as many left.
+func (t *Tails) reserve(bytes int64) bool {
+	if t == nil {
+		return true
+	}
+	if t.signatures.Add(bytes) > 4*t.most {
+		t.signatures.Add(-bytes)
+		return false
+	}
+	return true
+}
+
+// unreserve gives bytes of signatures back.
+func (t *Tails) unreserve(bytes int64) {
+	if t != nil {
+		t.signatures.Add(-bytes)
 	}
 }
 

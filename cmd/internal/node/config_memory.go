@@ -8,9 +8,9 @@ import (
 // The node's memory is divided as follows. codeMemory is for pages of the program's
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
 // it is for the block cache and the memtables, a sixteenth for copies of records that are
-// read often, a twelfth at most for the sets that filter lists, and the rest for requests
-// in progress, the state of workspaces and shards, and garbage. With less for garbage the
-// collector runs too often.
+// read often, a tenth at most for search indexes, a twelfth at most for the sets that filter
+// lists, and the rest for requests in progress, the state of workspaces and shards, and
+// garbage. With less for garbage the collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
 	DefaultMemory = 512 * mebibyte
@@ -45,7 +45,8 @@ func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }
 // recordBytes is the memory of the cache of records.
 func (c Config) recordBytes() int64 { return c.GoMemory() / 16 }
 
-// tailBytes is the memory for the issues that no search index holds yet.
+// tailBytes is the memory for the issues that no search index holds yet, and twice as much for the
+// signatures of titles that one holds.
 func (c Config) tailBytes() int64 { return c.GoMemory() / 32 }
 
 // listBytes is the memory of the sets that filter lists of issues.
