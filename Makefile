@@ -22,7 +22,11 @@ HAS_BROWSER := $(shell for name in "$${SWITCHYARD_CHROMIUM:-chromium}" chromium-
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build sbom console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
+# The compiler optimizes the binary by a profile, cmd/switchyard/default.pgo. Everything else is compiled
+# without it: each package would be compiled twice, for the binary and for its tests.
+export GOFLAGS := $(strip $(GOFLAGS) -pgo=off)
+
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console profile chaos fuzz check build sbom console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,10 +38,10 @@ cluster: build ## three nodes on this machine, state in data/cluster; Ctrl-C sto
 	./bin/switchyard local-cluster $(ARGS)
 
 build: ## build bin/switchyard
-	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
+	go build -pgo=auto -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
 
 test: ## every test; needs only Go; PKG=./storage narrows it
-	go test -short -timeout 900s $(PKG)
+	go test -short -timeout 1500s $(PKG)
 	@[ "$(HAS_BROWSER)" = yes ] || echo "test: left out the console in a browser, no Chromium found; on Debian: apt-get install chromium"
 
 full: ## make test, with its longest tests in their full form; takes half an hour
@@ -63,6 +67,16 @@ vet:
 
 bench: build ## load a node of its own and print the figures beside their limits; ARGS="--connections 16"
 	./bin/switchyard bench $(ARGS)
+
+profile: build ## record the profile that the compiler optimizes by anew, on a quiet machine; takes two minutes
+	@dir=$$(mktemp -d); load=; \
+	./bin/switchyard serve --data "$$dir/data" --http 127.0.0.1:18080 --metrics 127.0.0.1:19090 --pprof >"$$dir/node.log" 2>&1 & node=$$!; \
+	trap 'kill $$node $$load 2>/dev/null || true; wait; rm -rf "$$dir"' EXIT; \
+	sleep 3; \
+	./bin/switchyard bench --url http://127.0.0.1:18080 --metrics-url http://127.0.0.1:19090/metrics --connections 16 \
+		--scenario create,cycle,get,list,search-two,poll,bulk --issues 5000 --duration 11s --open-share 0 & load=$$!; \
+	sleep 2; \
+	go tool pprof -proto -seconds 105 -output cmd/switchyard/default.pgo http://127.0.0.1:19090/debug/pprof/profile
 
 chaos: ## faults under load for MINUTES (5); FAULTS="pause,deaf" names some; SEED=n repeats a run; logs of a failure are kept
 	SWITCHYARD_CHAOS_MINUTES=$(MINUTES) SWITCHYARD_CHAOS_FAULTS="$(FAULTS)" SWITCHYARD_TEST_SEED=$(SEED) go test -count=1 -v -timeout 0 -run 'TestCluster_Storm' ./cmd/internal/systemtest

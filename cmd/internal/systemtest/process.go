@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// Build compiles the switchyard binary into dir and returns its path. race adds
-// the race detector.
+// Build compiles the switchyard binary into dir, as make build does, and returns its path. race adds
+// the race detector, and leaves the compiler's profile out.
 func Build(ctx context.Context, dir string, race bool) (string, error) {
 	return build(ctx, filepath.Join(dir, "switchyard"), race, "")
 }
 
 // build is Build to a path, with tags.
 func build(ctx context.Context, binary string, race bool, tags string) (string, error) {
-	args := []string{"build", "-tags", tags, "-o", binary}
+	args := []string{"build", "-trimpath", "-pgo=auto", "-tags", tags, "-o", binary}
 	if race {
-		args = append(args, "-race")
+		args = []string{"build", "-race", "-pgo=off", "-tags", tags, "-o", binary}
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "switchyard/cmd/switchyard")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
