@@ -212,7 +212,7 @@ func TestPossibleDuplicates_ManyClosed(t *testing.T) {
 	}
 }
 
-// What is remembered of titles that are indexed is of the titles that the issues have now.
+// The signatures of indexed titles follow the changes of the titles.
 func TestPossibleDuplicates_OfChangedTitles(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)

@@ -7,7 +7,7 @@ import (
 	"switchyard/storage"
 )
 
-// What is remembered is what was put last, whatever was put besides, and within the node's memory.
+// A signature that is found is the one that was put last. The memory stays within the node's bound.
 func TestTitleSignatures_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 10

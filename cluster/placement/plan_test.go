@@ -1,10 +1,6 @@
 package placement
 
-import (
-	"slices"
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
@@ -420,28 +416,6 @@ func TestPlan(t *testing.T) {
 
 // planCase is a cluster, as parseCluster reads it, and the steps of its plan, one a line.
 type planCase struct{ name, cluster, want string }
-
-func checkPlans(t *testing.T, cases []planCase) {
-	t.Helper()
-	for _, test := range cases {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			state := parseCluster(t, test.cluster)
-			var got, want []string
-			for _, s := range Plan(state, testNow) {
-				got = append(got, s.String())
-			}
-			for line := range strings.Lines(test.want) {
-				if line = strings.TrimSpace(line); line != "" {
-					want = append(want, line)
-				}
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("plan:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
-			}
-		})
-	}
-}
 
 func TestPlan_LatestLeaderCounts(t *testing.T) {
 	t.Parallel()

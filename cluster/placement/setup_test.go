@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,27 @@ func placeShard(state State, shard storage.Shard, words []string) {
 		}
 		own.NoRoom = noRoom[name]
 		state.Reports[name] = append(state.Reports[name], own)
+	}
+}
+
+func checkPlans(t *testing.T, cases []planCase) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			state := parseCluster(t, test.cluster)
+			var got, want []string
+			for _, s := range Plan(state, testNow) {
+				got = append(got, s.String())
+			}
+			for line := range strings.Lines(test.want) {
+				if line = strings.TrimSpace(line); line != "" {
+					want = append(want, line)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("plan:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+			}
+		})
 	}
 }
