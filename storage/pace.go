@@ -18,9 +18,9 @@ const tablePause = 500 * time.Millisecond
 const failureEvery = 10 * time.Second
 
 // pacer is the file system of one instance. Pebble repeats a failed flush or compaction at once and
-// without end; the pacer delays the creation of its first file, or the read at which it fails (damage.go). Compactions, and flushes of the state,
-// rest in turns with their work. Nothing else waits: writes to the log and their callers are not
-// delayed. Tables are written in large pieces.
+// without end; the pacer delays the creation of its first file, or the read at which it fails (damage.go).
+// Compactions, and flushes of the state, rest in turns with their work. Nothing else waits but readers of a
+// damaged part: writes to the log and their callers are not delayed. Tables are written in large pieces.
 type pacer struct {
 	vfs.FS
 	logger  *slog.Logger

@@ -181,9 +181,10 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File,
 }
 
 // finish reads what is behind stop, the first entry that was appended after the moment: the rest of its
-// segment, and the later segments of a chain that begin or end before the moment by their times. The entries that were applied may be in the format that the end of the first one tells. It
-// returns how many entries there are before the moment by the clock that appended them. Where that clock
-// was set back the moment stands for two places in the log, which is an error.
+// segment, and the later segments of a chain that begin or end before the moment by their times. The
+// entries that were applied may be in the format that the end of the first one tells. It returns how many
+// entries there are before the moment by the clock that appended them. Where that clock was set back the
+// moment stands for two places in the log, which is an error.
 func (r *Restoring) finish(ctx context.Context, f *cluster.Creation, stop *cluster.LogEntry, open *openedSegment, chain []segment) (late int64, err error) {
 	last, latest := stop.Index, stop.AppendedAt
 	applied := open // in part
