@@ -30,7 +30,8 @@ type MissingDetails struct {
 var BatchIssues = NewCommand[BatchIssuesIn, IssueList]("BatchIssues", "Change many issues at once", Needs{Write, "issues"}, batchIssues)
 
 // maxBatchBytes limits the bytes that the changes write, so that the command stays
-// below maxCommandBytes.
+// below maxCommandBytes. It limits the answer, too: a patch that changes nothing writes
+// nothing, and its answer has all of the issues.
 const maxBatchBytes = maxCommandBytes - 2<<20
 
 func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
@@ -45,7 +46,7 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 			Details: MissingDetails{missing},
 		}
 	}
-	start := tx.Writer().Size()
+	start, shownBytes := tx.Writer().Size(), 0
 	changed := make([][]byte, len(ids))
 	for i, id := range ids {
 		row, err := tx.writableIssue(id)
@@ -57,9 +58,10 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 			return Reply{}, err
 		}
 		changed[i] = w.body
-		if tx.Writer().Size()-start > maxBatchBytes {
+		shownBytes += len(w.body)
+		if max(tx.Writer().Size()-start, shownBytes) > maxBatchBytes {
 			return Reply{}, &Error{
-				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The batch would write more than %d MiB.", maxBatchBytes>>20),
+				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The batch would write or answer more than %d MiB.", maxBatchBytes>>20),
 				Hint: "Nothing was changed. Send fewer ids at a time.",
 			}
 		}

@@ -15,6 +15,10 @@ const maxBulkRelations = 20_000
 // being blocked. So every body of plain text fits.
 const maxBulkWrites = 26 << 20
 
+// maxBulkAnswer limits the bytes of the answer. New issues take less than maxBulkWrites. An
+// issue whose externalRef is taken is shown and not written, however large it is.
+const maxBulkAnswer = maxBulkWrites
+
 // BulkIssuesIn is a list of issues to create together, with the relations between them and
 // their sessions.
 type BulkIssuesIn struct {

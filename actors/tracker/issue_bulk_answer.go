@@ -24,6 +24,12 @@ func (r *bulkRun) answer() (Reply, error) {
 		if err := r.answerItem(a, i); err != nil {
 			return Reply{}, err
 		}
+		if len(a.body) > maxBulkAnswer {
+			return Reply{}, &Error{
+				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The answer would have more than %d MiB, with the issues whose externalRef is taken.", maxBulkAnswer>>20),
+				Hint: "Nothing was changed. Send fewer items at a time.",
+			}
+		}
 	}
 	a.body = append(a.body, `],"sessions":[`...)
 	for i := range r.sessions {

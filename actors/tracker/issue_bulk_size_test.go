@@ -55,6 +55,27 @@ func TestCreateIssues_LargeTexts(t *testing.T) {
 	}
 }
 
+// Issues that are there already are shown whole, and nothing of them is written.
+func TestCreateIssues_TooLargeAnswer(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	long := strings.Repeat("\x01", maxDescription) // six bytes each in JSON
+	var in []string
+	for i := range maxBulkAnswer/(6*maxDescription) + 1 {
+		ref := fmt.Sprint(i)
+		w.create(CreateIssueIn{IssueFields: IssueFields{ExternalRef: Some(ref), Description: Some(long)}})
+		in = append(in, fmt.Sprintf(`{"title": "New", "externalRef": %q}`, ref))
+	}
+	for _, begin := range []string{`{"items": [`, `{"dryRun": true, "items": [`} {
+		_, err := w.tryBulk(&w.ann, "", begin+strings.Join(in, ",")+`]}`)
+		wantCode(t, err, CodePayloadTooLarge)
+	}
+	if out := w.bulk(`{"items": [` + strings.Join(in[1:], ",") + `]}`); len(out.Issues) != len(in)-1 {
+		t.Errorf("%d issues, want %d", len(out.Issues), len(in)-1)
+	}
+	w.verify()
+}
+
 // Relations are limited for each issue, and for all items together.
 func TestCreateIssues_ManyRelations(t *testing.T) {
 	t.Parallel()

@@ -301,6 +301,24 @@ func TestBatchIssues_TooLarge(t *testing.T) {
 	w.verify()
 }
 
+// A patch that changes nothing writes nothing, and is answered with all of the issues.
+func TestBatchIssues_TooLargeAnswer(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	long := strings.Repeat("\x01", maxDescription) // six bytes each in JSON
+	var ids []string
+	for range maxBatchBytes/(6*maxDescription) + 1 {
+		ids = append(ids, string(w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(long)}}).ID))
+	}
+	_, _, err := w.try(&w.ann, BatchIssues, &BatchIssuesIn{IDs: ids})
+	wantCode(t, err, CodePayloadTooLarge)
+	reply := w.run(&w.ann, BatchIssues, &BatchIssuesIn{IDs: ids[1:]})
+	if got := decode[IssueList](t, reply.Body).Issues; len(got) != len(ids)-1 {
+		t.Errorf("%d issues, want %d", len(got), len(ids)-1)
+	}
+	w.verify()
+}
+
 func TestListIssueChildren(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)
