@@ -86,6 +86,17 @@ func TestListTriage(t *testing.T) {
 	}
 }
 
+// The triage list costs as much as the list of issues, and must not keep other workspaces
+// waiting either.
+func TestListTriage_TakesATurn(t *testing.T) {
+	t.Parallel()
+	for _, op := range []*Op{ListIssues, ListTriage} {
+		if !op.Heavy || !op.Filtered {
+			t.Errorf("%s: takes a turn: %t, uses the sets: %t", op.Name, op.Heavy, op.Filtered)
+		}
+	}
+}
+
 func TestListIssues_SnoozeRunsOut(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)
