@@ -350,17 +350,18 @@ func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
 	return doc, err
 }
 
-// answer appends the best issues that the caller may see.
+// answer appends the best issues that the caller may see. It ends early rather than exceed
+// the bytes that a node may hold for a workspace: it has no pages.
 func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
 	all := s.space.scores.ranked()
 	buf = append(buf, `{"similar":[`...)
 	count := 0
-	for len(all) > 0 && count < limit {
+	for len(all) > 0 && count < limit && len(buf) <= maxWholeBytes {
 		// The best few are enough as a rule.
 		some := best(all, 4*limit)
 		all = all[len(some):]
 		for _, one := range some {
-			if count == limit {
+			if count == limit || len(buf) > maxWholeBytes {
 				break
 			}
 			var shown bool

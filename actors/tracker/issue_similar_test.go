@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -100,5 +101,24 @@ func TestSimilarIssues_HiddenIssuesChooseNoWords(t *testing.T) {
 	w.indexAll()
 	if got := ask(); got != before {
 		t.Errorf("with hidden issues:\n%s\nwas\n%s", got, before)
+	}
+}
+
+// An answer ends with the issue that takes it over its bound.
+func TestSimilarIssues_LargeOnes(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	one := w.create(CreateIssueIn{Title: "zanzibar ferry"})
+	const most = maxWholeBytes/(6*maxDescription) + 1
+	long := strings.Repeat("\x01", maxDescription) // six bytes each in JSON
+	for range most + 2 {
+		w.create(CreateIssueIn{Title: "zanzibar", IssueFields: IssueFields{Description: Some(long)}})
+	}
+	reply, err := w.ask(&w.ann, SimilarIssues, &SimilarIssuesIn{ID: string(one.ID), Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(decode[SimilarList](t, reply.Body).Similar); got != most {
+		t.Errorf("%d issues, want %d", got, most)
 	}
 }
