@@ -70,10 +70,11 @@ func TestDo_BatchIsBoundedInCommandsAndBytes(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		limits Limits
-		large  int
+		in     countIn
 	}{
-		{"commands", Limits{BatchCommands: 10}, 0},
-		{"bytes", Limits{BatchBytes: 100_000}, 10_000},
+		{"commands", Limits{BatchCommands: 10}, countIn{}},
+		{"bytes", Limits{BatchBytes: 100_000}, countIn{Large: 10_000}},
+		{"answers", Limits{}, countIn{Answer: maxBatchAnswers / 10}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +91,8 @@ func TestDo_BatchIsBoundedInCommandsAndBytes(t *testing.T) {
 				var all sync.WaitGroup
 				for range 60 {
 					all.Go(func() {
-						if _, err := b.do(ws, countUp, &countIn{Large: row.large}); err != nil {
+						in := row.in
+						if _, err := b.do(ws, countUp, &in); err != nil {
 							t.Error(err)
 						}
 					})

@@ -43,6 +43,7 @@ func (w *workspaceActor) propose() {
 		return
 	}
 	w.joinClaims()
+	w.answers = 0 // the next batch's
 	touched, queued := w.buffer.Dirty(), slices.Clone(w.buffer.Queued())
 	repr, err := w.buffer.Seal()
 	if err != nil {
@@ -167,7 +168,7 @@ func (w *workspaceActor) invalidate(touched storage.DirtyFlags) {
 
 func (w *workspaceActor) refuseBatch(err error) {
 	batch := w.batch
-	w.batch = nil
+	w.batch, w.answers = nil, 0
 	for _, c := range batch {
 		w.refuse(c, err)
 	}

@@ -69,7 +69,6 @@ func (w *waiters) take(r *waiter) *call {
 // joinClaims runs the claims that wait for what the open batch has brought, in the same
 // batch.
 func (w *workspaceActor) joinClaims() {
-	limits := &w.engine.cfg.Limits
 	if w.batch[len(w.batch)-1].reply.More || w.buffer.Dirty()&tracker.DirtyAccess != 0 {
 		return // the last command goes on in the next batch, or the rights of callers change
 	}
@@ -79,7 +78,7 @@ func (w *workspaceActor) joinClaims() {
 		if !why.One {
 			continue
 		}
-		if w.buffer.Size() >= limits.BatchBytes || len(w.batch) >= limits.BatchCommands {
+		if w.full() {
 			break
 		}
 		if c == nil {
@@ -127,7 +126,7 @@ func (w *workspaceActor) join(c *call, p *longPoll) bool {
 	if !ran {
 		c.err = errNotJoined // the request has come for the answer, and has to look by itself
 	}
-	w.batch = append(w.batch, c)
+	w.keep(c)
 	return true
 }
 

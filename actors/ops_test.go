@@ -20,6 +20,7 @@ type countIn struct {
 	// Fail and Panic act after the write.
 	Fail, Panic bool
 	Large       int           // number of further bytes to write
+	Answer      int           // number of further bytes to answer
 	Entered     chan struct{} // closed when it runs
 	Leave       chan struct{} // waited for before it ends
 }
@@ -53,7 +54,7 @@ var countUp = tracker.NewCommand[countIn, int]("CountUp", "", tracker.Needs{Leve
 	case in.Panic:
 		panic("the command broke")
 	}
-	return tracker.Reply{Body: strconv.AppendUint(nil, n, 10)}, nil
+	return tracker.Reply{Body: append(strconv.AppendUint(nil, n, 10), make([]byte, in.Answer)...)}, nil
 }, tracker.RunsWithoutWorkspace)
 
 // readCount answers the count.

@@ -26,6 +26,7 @@ type workspaceActor struct {
 	// once proposal is set, those of the batch that is being replicated.
 	batch    []*call
 	spare    []*call // an empty slice for the next batch
+	answers  int     // bytes of the answers in the open batch
 	proposal *proposal
 	// waiting are the commands that came while a batch was being replicated; they
 	// form the next. Bounded by Limits.WorkspaceCommands.
@@ -127,16 +128,31 @@ func (w *workspaceActor) run(c *call) {
 		w.conclude(c)
 		return
 	}
-	w.batch = append(w.batch, c)
-	limits := &w.engine.cfg.Limits
+	w.keep(c)
 	switch {
-	case c.reply.More, w.buffer.Size() >= limits.BatchBytes, len(w.batch) >= limits.BatchCommands:
+	case c.reply.More, w.full():
 		// A command that continues in the next batch must not be interrupted by another.
 		w.propose()
 	case !w.flushing:
 		w.flushing = true
 		w.engine.root.Send(w.self, flush{})
 	}
+}
+
+// maxBatchAnswers is the number of bytes of answers at which a batch is closed. A command may
+// have a large answer and write little, and its answer is kept until the batch is committed.
+const maxBatchAnswers = 8 << 20
+
+// keep adds a command that was carried out to the open batch.
+func (w *workspaceActor) keep(c *call) {
+	w.batch = append(w.batch, c)
+	w.answers += len(c.reply.Body)
+}
+
+// full reports whether the open batch takes no more commands.
+func (w *workspaceActor) full() bool {
+	limits := &w.engine.cfg.Limits
+	return w.buffer.Size() >= limits.BatchBytes || len(w.batch) >= limits.BatchCommands || w.answers >= maxBatchAnswers
 }
 
 // execute has a command write into the open batch.
