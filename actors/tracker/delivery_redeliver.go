@@ -94,14 +94,16 @@ func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *
 	return err
 }
 
-// stillKept returns CONFLICT for a delivery whose event was swept.
+// stillKept returns CONFLICT for a delivery whose event was swept, and for one that came with an
+// import: its event stayed behind, and the sequence number is that of another event here, if of
+// any.
 func (tx *Tx) stillKept(webhook, id storage.ID, d *WebhookDelivery) error {
 	var sequence uint64
 	if d.EventSequence != nil {
 		sequence = *d.EventSequence
 	}
-	_, kept, err := readDeliveryEvent(&tx.View.View, webhook, id, sequence)
-	if err == nil && !kept {
+	event, kept, err := readDeliveryEvent(&tx.View.View, webhook, id, sequence)
+	if err == nil && (!kept || event.ID != d.EventID) {
 		err = Conflict("The delivery's event is no longer kept: events are for 30 days.", "Read the resource itself; there is nothing left to deliver.")
 	}
 	return err

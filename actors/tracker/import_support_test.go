@@ -45,3 +45,35 @@ func TestImport_HoldsWebhooksToThePolicy(t *testing.T) {
 	taken("https://example.com/more")
 	w.verify()
 }
+
+// The event log of a copy begins anew: the event with the sequence number of an imported delivery
+// is another one. The event of a test follows from the delivery alone.
+func TestImport_DeliveriesOfOtherEventsAreNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	const (
+		hook      = "01935000-0000-7000-8000-000000000001"
+		delivered = "01935000-0001-7000-8000-000000000001"
+		tested    = "01935000-0002-7000-8000-000000000001"
+		at        = "2026-01-01T00:00:00.000Z"
+	)
+	taken := func(kind, data string) {
+		t.Helper()
+		if err := w.line(kind, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken("webhook_subscription", fmt.Sprintf(`{"id":%q,"url":"https://example.com/","events":["*"],"isActive":true,"createdAt":%[2]q,"updatedAt":%[2]q}`, hook, at))
+	const over = `{"id":%q,"subscriptionId":%q,"eventId":%q,"eventType":%q,"eventSequence":%s,"status":"failed","attempts":9,"lastAttemptAt":%[6]q,"createdAt":%[6]q}`
+	taken("webhook_delivery", fmt.Sprintf(over, delivered, hook, "01935000-0001-7000-8000-000000000000", "issue.created", "1", at))
+	taken("webhook_delivery", fmt.Sprintf(over, tested, hook, tested, "webhook.test", "null", at))
+	if err := w.end(); err != nil {
+		t.Fatal(err)
+	}
+	token, id := w.home.Token.Secret, w.home.Workspace.ID
+	w.must(token, id, Deals.Create, &CreateDealIn{Name: "the first event of the copy"})
+	_, err := w.ask(token, id, Redeliver, &RedeliverIn{ID: hook, DeliveryID: delivered})
+	wantCode(t, err, CodeConflict)
+	w.must(token, id, Redeliver, &RedeliverIn{ID: hook, DeliveryID: tested})
+	w.verify()
+}

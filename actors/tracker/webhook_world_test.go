@@ -58,9 +58,14 @@ func wantAll(t tester, v *storage.View, id WebhookID) {
 func (w *issueFixture) record(id WebhookID, retry bool, failure string, of ...PendingDelivery) {
 	w.Helper()
 	raw, _ := storage.ParseID(id)
+	v := storage.NewView(w.db, 1, w.workspace)
 	in := &DeliveryOutcomes{}
 	for _, p := range of {
-		o := DeliveryOutcome{Webhook: raw, Delivery: p.ID, Sequence: p.Sequence, Retry: retry, EventID: "e", EventType: "issue.created", At: w.now, Tried: true, StatusCode: 200, Error: failure}
+		event, err := ReadDeliveryEvent(&v, raw, p)
+		if err != nil {
+			w.Fatal(err)
+		}
+		o := DeliveryOutcome{Webhook: raw, Delivery: p.ID, Sequence: p.Sequence, Retry: retry, EventID: event.ID, EventType: event.Type, At: w.now, Tried: true, StatusCode: 200, Error: failure}
 		if retry {
 			o.Due = w.dueOf(raw, p.ID)
 		}
