@@ -91,6 +91,9 @@ func takeTicketMessage(im *importing, data []byte) error {
 	return nil
 }
 
+// maxImportEvents is the number of types of events that a subscription can have.
+const maxImportEvents = 50
+
 // takeWebhook adds a subscription with a new secret, which its owner rotates to learn one.
 func takeWebhook(im *importing, data []byte) error {
 	var w Webhook
@@ -99,6 +102,9 @@ func takeWebhook(im *importing, data []byte) error {
 	}
 	if err := im.checkWebhookURL(w.URL); err != nil {
 		return err
+	}
+	if len(w.Events) > maxImportEvents { // each event of the workspace is compared with all of them
+		return im.refuse("data.events must have at most %d types.", maxImportEvents)
 	}
 	if w.Events == nil {
 		w.Events = []string{}
@@ -127,6 +133,8 @@ func (im *importing) checkWebhookURL(url string) error {
 	return err
 }
 
+// takeDelivery adds a delivery that is over. It trims the subscription's deliveries as they come:
+// the next result of a delivery would remove all that are too many in one batch.
 func takeDelivery(im *importing, data []byte) error {
 	var d WebhookDelivery
 	if err := im.decode(data, &d); err != nil {
@@ -143,5 +151,8 @@ func takeDelivery(im *importing, data []byte) error {
 	if err := restore(im, &deliveries, &d); err != nil {
 		return err
 	}
-	return im.tx.addTo(deliveryCount, webhook, 1)
+	if err := im.tx.addTo(deliveryCount, webhook, 1); err != nil {
+		return err
+	}
+	return im.tx.trimDeliveries(webhook)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"switchyard/storage"
 )
 
 // The webhooks of a file are held to the policy of the service that takes it, as new ones are.
@@ -75,5 +77,47 @@ func TestImport_DeliveriesOfOtherEventsAreNotMadeAgain(t *testing.T) {
 	_, err := w.ask(token, id, Redeliver, &RedeliverIn{ID: hook, DeliveryID: delivered})
 	wantCode(t, err, CodeConflict)
 	w.must(token, id, Redeliver, &RedeliverIn{ID: hook, DeliveryID: tested})
+	w.verify()
+}
+
+// What a subscription keeps has bounds in a copy, too.
+func TestImport_BoundsWhatASubscriptionKeeps(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	const (
+		hook = "01935000-0000-7000-8000-000000000001"
+		at   = "2026-01-01T00:00:00.000Z"
+	)
+	webhook := func(types int) error {
+		events := strings.Repeat(`"issue.*",`, types-1) + `"issue.*"`
+		return w.line("webhook_subscription", fmt.Sprintf(`{"id":%q,"url":"https://example.com/","events":[%s],"isActive":true,"createdAt":%[3]q,"updatedAt":%[3]q}`, hook, events, at))
+	}
+	wantLineFault(t, webhook(maxImportEvents+1), "data.events must have at most 50 types.")
+	if err := webhook(maxImportEvents); err != nil {
+		t.Fatal(err)
+	}
+	const most = deliveriesKept + deliveriesSlack
+	delivery := func(n int) string {
+		return fmt.Sprintf("01935001-%04x-7000-8000-000000000000", n)
+	}
+	for n := range most + 10 {
+		line := fmt.Sprintf(`{"id":%q,"subscriptionId":%q,"eventId":"e","eventType":"issue.created","eventSequence":1,"status":"failed","attempts":9,"lastAttemptAt":%[3]q,"createdAt":%[3]q}`, delivery(n), hook, at)
+		if err := w.line("webhook_delivery", line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := w.view(w.home.Workspace.ID.raw())
+	kept := 0
+	err := deliveries.Scan(&v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := deliveries.Decode(rec)
+		if err == nil && kept == 0 && row.Value.ID != delivery(most+9) {
+			t.Errorf("the newest is %s", row.Value.ID)
+		}
+		kept++
+		return true, err
+	})
+	if err != nil || kept != deliveriesKept+9 {
+		t.Errorf("%d deliveries are kept, %v", kept, err)
+	}
 	w.verify()
 }
