@@ -355,3 +355,34 @@ func (tx *Tx) dropAll(table storage.TableID) error {
 	}
 	return err
 }
+
+// The burndowns of a file have the bounds and the states that those of the service have.
+func TestImport_HoldsBurndownsToTheirIssue(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	const team = "01935000-0000-7000-8000-0000000000bb"
+	if err := w.line("team", fmt.Sprintf(importedTeam, team, "ENG")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.line("issue", fmt.Sprintf(importedIssue, 1, team, 1, "ENG-1")); err != nil {
+		t.Fatal(err)
+	}
+	line := func(cycle, estimate int, days string) error {
+		return w.line("burndown", fmt.Sprintf(`{"issueId":"01935001-0001-7000-8000-000000000000","cycleId":"c%d","estimate":%d,"days":[%s]}`, cycle, estimate, days))
+	}
+	const open, out = `{"date":"2026-01-02","state":"open"}`, `{"date":"2026-01-03","state":"out"}`
+	wantLineFault(t, line(0, 0, out), "another state each")
+	wantLineFault(t, line(0, 0, open+`,{"date":"2026-01-03","state":"open"}`), "another state each")
+	wantLineFault(t, line(0, 0, open), "must end with the state")
+	wantLineFault(t, line(0, 1, open+","+out), "what it adds")
+	for cycle := range maxBurndownCycles {
+		if err := line(cycle, 0, open+","+out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantLineFault(t, line(maxBurndownCycles, 0, open+","+out), "100 cycles")
+	if err := line(0, 0, open+","+out); err != nil {
+		t.Errorf("a cycle that is known: %v", err)
+	}
+	w.verify()
+}

@@ -172,6 +172,7 @@ func takeClosing(im *importing, data []byte) error {
 	return im.tx.storeClosing(row, &c)
 }
 
+// takeBurndown stores what is recorded of an issue in a cycle.
 func takeBurndown(im *importing, data []byte) error {
 	var t transferredBurndown
 	if err := im.decode(data, &t); err != nil {
@@ -188,19 +189,53 @@ func takeBurndown(im *importing, data []byte) error {
 	for _, d := range t.Days {
 		at, err := time.Parse(time.DateOnly, d.Date)
 		state := slices.Index(burndownStates[:], d.State)
-		day := burndownDay(at)
-		if err != nil || state < 0 || day < 0 || day > maxBurndownDay || len(changes) > 0 && day <= changes[len(changes)-1].day {
-			return im.refuse("data.days must be dates in order, with a state each.")
+		day, last := burndownDay(at), burndownChange{day: -1}
+		if n := len(changes); n > 0 {
+			last = changes[n-1]
+		}
+		if err != nil || state < 0 || day > maxBurndownDay || day <= last.day || burndownState(state) == last.state {
+			return im.refuse("data.days must be dates in order, with another state each.")
 		}
 		changes = append(changes, burndownChange{day, burndownState(state)})
 	}
 	id := row.Value.id()
 	cycle := storage.Key(nil).Str(t.CycleID)
 	of := aggregatedOf(&row.Value, row.Flags&issueRestricted != 0)
-	if err := im.tx.Writer().SetValue(burndownByIssue, append(issueKey(id), cycle...), nil); err != nil {
+	now, estimate := of.cycleState, of.estimate
+	if of.cycle != t.CycleID {
+		now = burndownOut
+	}
+	if now == burndownOut {
+		estimate = 0
+	}
+	if changes[len(changes)-1].state != now || t.Estimate != estimate {
+		return im.refuse("data.days must end with the state that the issue has in the cycle, and data.estimate be what it adds.")
+	}
+	byIssue := append(issueKey(id), cycle...)
+	if err := im.roomForBurndown(id, byIssue); err != nil {
+		return err
+	}
+	if err := im.tx.Writer().SetValue(burndownByIssue, byIssue, nil); err != nil {
 		return err
 	}
 	return im.tx.Writer().SetValue(burndownTable, burndownKey(cycle, id), of.appendBurndown(nil, t.Estimate, changes))
+}
+
+// roomForBurndown refuses one cycle more than an issue has rows in. Each change of the issue's
+// cycle, team or grants reads the rows of all its cycles.
+func (im *importing) roomForBurndown(id storage.ID, byIssue storage.Key) error {
+	known, err := im.tx.Has(burndownByIssue, byIssue)
+	if err != nil {
+		return fmt.Errorf("look for a burndown: %w", err)
+	}
+	if known {
+		return nil
+	}
+	others, err := im.tx.rowKeys(burndownByIssue, issueKey(id), maxBurndownCycles)
+	if err == nil && len(others) == maxBurndownCycles {
+		err = im.refuse("An issue may be remembered in %d cycles.", maxBurndownCycles)
+	}
+	return err
 }
 
 // takeHistory adds an entry to the row of its change. The entries of a change differ in
