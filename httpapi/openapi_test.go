@@ -134,6 +134,8 @@ func TestDescription_DeclaresRefusals(t *testing.T) {
 		{http.StatusConflict, http.MethodGet, workspace + "/drafts/{id}"},
 		{http.StatusConflict, http.MethodGet, workspace + "/agent/sessions/{id}"},
 		{http.StatusConflict, http.MethodPost, workspace + "/agent/sessions/{id}/poll"},
+		// of a workspace without room for the event
+		{http.StatusConflict, http.MethodPost, "/vcs1"},
 		// of an archived issue
 		{http.StatusConflict, http.MethodDelete, workspace + "/comments/{id}"},
 		{http.StatusConflict, http.MethodDelete, workspace + "/issues/{id}/permissions/{actorId}"},

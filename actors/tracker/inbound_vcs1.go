@@ -28,7 +28,7 @@ type ReceiveVCSIn struct {
 // ReceiveVCS accepts an event of a repository. It is logged in the workspace of the
 // repository's route; events of pull requests and checks also change the issues that
 // they concern.
-var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Receive an event of a repository", Needs{}, receiveVCS, WithoutKey, SignedBy(formedVCS), Answers(Done, Accepted), Refuses(CodeUnauthorized))
+var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Receive an event of a repository", Needs{}, receiveVCS, WithoutKey, SignedBy(formedVCS), Answers(Done, Accepted), Refuses(CodeUnauthorized, CodeConflict))
 
 func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	secret := f.Inbound().VCSSecret
