@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"switchyard/storage"
 )
@@ -22,8 +23,13 @@ func takeChannel(im *importing, data []byte) error {
 	}
 	secrets := map[string]string{}
 	for key, value := range c.Config {
-		if !slices.Contains(channelKeys[c.Type], key) {
+		switch {
+		case ignoresKey(c.Type, key):
 			return im.refuse("data.config.%s is not part of the config of the type %s.", key, c.Type)
+		case isLonger(value, maxConfigText):
+			return im.refuse("data.config.%s must be at most %d characters long.", key, maxConfigText)
+		case key == "ingestionMode" && !slices.Contains(ingestionModes, value):
+			return im.refuse("data.config.%s must be one of %s.", key, strings.Join(ingestionModes, ", "))
 		}
 		if !slices.Contains(channelSecretKeys, key) {
 			continue

@@ -121,3 +121,21 @@ func TestImport_BoundsWhatASubscriptionKeeps(t *testing.T) {
 	}
 	w.verify()
 }
+
+// The config of an imported channel is one that the creation of a channel takes.
+func TestImport_HoldsChannelsToTheirType(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	channel := func(config string) error {
+		return w.line("support_channel", `{"id":"01935000-0000-7000-8000-000000000001","type":"chatapp1","name":"c","isActive":true,"config":{`+config+`},"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`)
+	}
+	long := strings.Repeat("x", maxConfigText)
+	wantLineFault(t, channel(`"widgetId":"w"`), "data.config.widgetId is not part of the config")
+	wantLineFault(t, channel(`"ingestionMode":"always"`), "data.config.ingestionMode must be one of manual, ")
+	wantLineFault(t, channel(`"color":"x`+long+`"`), "data.config.color must be at most 2048 characters long.")
+	wantLineFault(t, channel(`"botToken":"x`+long+`"`), "data.config.botToken must be at most 2048 characters long.")
+	if err := channel(`"ingestionMode":"ai","color":"` + long + `","botToken":"***1234"`); err != nil {
+		t.Error(err)
+	}
+	w.verify()
+}
