@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
@@ -49,8 +50,10 @@ func tellReport(report *storage.Report, what string) error {
 
 // openStopped opens the data of a node that is not running. It makes nothing.
 func openStopped(dir string) (*storage.Store, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("no data: %w", err)
+	for _, part := range []string{"raft", "state"} { // opening a store would make them, and find nothing wrong
+		if _, err := os.Stat(filepath.Join(dir, part)); err != nil {
+			return nil, fmt.Errorf("%s is no node's data: %w", dir, err)
+		}
 	}
 	store, err := storage.Open(storage.Config{Dir: dir})
 	if err != nil {
