@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"switchyard/cluster"
 	"switchyard/httpapi"
 )
 
@@ -90,7 +92,7 @@ func (d clusterDrainCmd) look(t *httpapi.Topology, p *progress, moves string) (d
 			replicas = 0 // they stay
 		}
 		p.show(d.Node, n.Leads, replicas)
-		if n.Leads > 0 || replicas > 0 {
+		if n.Leads > 0 || replicas > 0 || unsure(t, n.State) {
 			return false, nil
 		}
 		p.end()
@@ -102,6 +104,15 @@ func (d clusterDrainCmd) look(t *httpapi.Topology, p *progress, moves string) (d
 		return true, nil
 	}
 	return false, &exitError{exitNoNode, fmt.Errorf("%s is no longer in the cluster", d.Node)}
+}
+
+// unsure reports whether a node in a state may hold more than the view of the cluster shows. A node that does
+// not answer right now is missing from it, and only the leaders of the shards know its replicas.
+func unsure(t *httpapi.Topology, state cluster.NodeState) bool {
+	if state == cluster.NodeAlive || state == cluster.NodeDraining {
+		return false
+	}
+	return slices.ContainsFunc(t.Shards, func(s httpapi.ShardStatus) bool { return s.Leader == "" })
 }
 
 // progress shows a drain: a bar where it can be drawn over, else a line whenever

@@ -227,6 +227,38 @@ func TestClusterDrain_OfLeadershipsSaysSo(t *testing.T) {
 	})
 }
 
+// A node that does not answer for a moment seems to have nothing left: its own report is missing, and the
+// shards that it leads have no leader.
+func TestClusterDrain_WaitsForANodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	view := func(state, leader string, leads, replicas int) string {
+		return fmt.Sprintf(`{"nodes":[{"name":"node-2","state":%q,"leads":%d,"replicas":%d}],"shards":[{"id":0,"leader":"node-1"},{"id":1,"leader":%q}]}`, state, leads, replicas, leader)
+	}
+	for moves, views := range map[string][]string{
+		httpapi.DrainsLeaderships: {view("draining", "node-2", 1, 2), view("suspect", "", 0, 2), view("draining", "node-1", 0, 2)},
+		httpapi.DrainsReplicas:    {view("draining", "node-2", 1, 1), view("suspect", "", 0, 0), view("suspect", "node-1", 0, 0)},
+	} {
+		t.Run(moves, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				looks := 0
+				c := asking(t, func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodPost {
+						_, _ = fmt.Fprintf(w, `{"node":"node-2","moves":%q}`, moves)
+						return
+					}
+					_, _ = w.Write([]byte(views[min(looks, len(views)-1)]))
+					looks++
+				})
+				err := clusterDrainCmd{Node: "node-2", Timeout: time.Minute}.run(t.Context(), c, &progress{out: &bytes.Buffer{}})
+				if err != nil || looks != len(views) {
+					t.Errorf("it was over after %d looks of %d, %v", looks, len(views), err)
+				}
+			})
+		})
+	}
+}
+
 func TestClusterDrain_StopsWaiting(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
