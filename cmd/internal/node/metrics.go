@@ -76,6 +76,26 @@ func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
+	// A node that waits for its cluster has no shards and no engine yet, and may write in another format.
+	if c.n.serving.Load() {
+		c.collectJoined(ch)
+	}
+	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.Raft().Metrics().DiskSpaceUsage()), "raft")
+	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.State().Metrics().DiskSpaceUsage()), "state")
+	space := c.n.store.Space()
+	full := 0.0
+	if space.Full() {
+		full = 1
+	}
+	ch <- prometheus.MustNewConstMetric(c.full, prometheus.GaugeValue, full)
+	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(space.Free()))
+	ch <- prometheus.MustNewConstMetric(c.reserve, prometheus.GaugeValue, float64(space.Reserve()))
+	ch <- prometheus.MustNewConstMetric(c.slowed, prometheus.CounterValue, c.n.store.WritePace().Waited().Seconds())
+	c.collectMemory(ch)
+}
+
+// collectJoined reports what a node has once it belongs to a cluster.
+func (c *shardCollector) collectJoined(ch chan<- prometheus.Metric) {
 	for i := 0; i <= c.n.groups.Shards(); i++ {
 		s := c.n.groups.ShardStats(storage.Shard(i))
 		label := strconv.Itoa(i)
@@ -95,19 +115,11 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.term, prometheus.GaugeValue, float64(s.Term), label)
 		ch <- prometheus.MustNewConstMetric(c.applied, prometheus.GaugeValue, float64(s.Applied), label)
 	}
-	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.Raft().Metrics().DiskSpaceUsage()), "raft")
-	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.State().Metrics().DiskSpaceUsage()), "state")
-	space := c.n.store.Space()
-	full := 0.0
-	if space.Full() {
-		full = 1
-	}
-	ch <- prometheus.MustNewConstMetric(c.full, prometheus.GaugeValue, full)
-	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(space.Free()))
-	ch <- prometheus.MustNewConstMetric(c.reserve, prometheus.GaugeValue, float64(space.Reserve()))
 	ch <- prometheus.MustNewConstMetric(c.format, prometheus.GaugeValue, float64(c.n.groups.Format()))
-	ch <- prometheus.MustNewConstMetric(c.slowed, prometheus.CounterValue, c.n.store.WritePace().Waited().Seconds())
-	c.collectMemory(ch)
+	tails := c.n.engine.Tails()
+	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Titles), "titles")
+	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Words), "words")
+	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Signatures), "signatures")
 }
 
 // collectMemory reports what is held in memory. Go's heap and limit are reported by
@@ -126,8 +138,4 @@ func (c *shardCollector) collectMemory(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.memTables, prometheus.GaugeValue, float64(instance.MemTables), name)
 		ch <- prometheus.MustNewConstMetric(c.openFiles, prometheus.GaugeValue, float64(instance.OpenFiles), name)
 	}
-	tails := c.n.engine.Tails()
-	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Titles), "titles")
-	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Words), "words")
-	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Signatures), "signatures")
 }
