@@ -45,6 +45,28 @@ func TestFailoverWriter_MeasuresTheLongestGap(t *testing.T) {
 	})
 }
 
+// The dying node acknowledges a write, and the next one comes long after the clients were watched.
+func TestKillOne_WaitsForAWriteBehindTheOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const outage = 4 * watchFailover
+		f := &failoverWriter{}
+		again := &Process{}
+		c := &Cluster{Nodes: []*Process{{
+			Kill: func() {
+				time.Sleep(time.Millisecond) // the bubble's clock
+				f.acknowledged()
+				time.AfterFunc(outage, f.acknowledged)
+			},
+			Again: func(context.Context) (*Process, error) { return again, nil },
+		}}}
+		gap, err := killOne(t.Context(), c, 0, []*failoverWriter{f})
+		if err != nil || gap != outage || c.Nodes[0] != again {
+			t.Errorf("no acknowledged write for %s, %v; want %s", gap, err, outage)
+		}
+	})
+}
+
 func TestFailoverConfig_IsChecked(t *testing.T) {
 	t.Parallel()
 	for text, change := range map[string]func(*FailoverConfig){
