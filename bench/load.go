@@ -42,7 +42,7 @@ type load struct {
 
 // sample is the result of a measurement.
 type sample struct {
-	latency  *hdrhistogram.Histogram // microseconds
+	latency  *hdrhistogram.Histogram // microseconds; those of an open load include requests that were late, or not sent
 	requests int64                   // answered well within the measured time
 	errors   int64                   // at any time
 	fault    string                  // the first of them
@@ -99,6 +99,11 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(lowestLatency, highestLatency, latencyDigits)
 }
 
+// micros is a latency as it is kept.
+func micros(d time.Duration) int64 {
+	return min(max(d.Microseconds(), lowestLatency), highestLatency)
+}
+
 // givesUp is how many errors in a row end a connection's work: the server is gone.
 const givesUp = 50
 
@@ -138,6 +143,11 @@ func (l *load) run(ctx context.Context) *sample {
 	case l.lasts == 0:
 	case total.requests > 0:
 		total.elapsed = min(total.elapsed, l.lasts)
+		if l.rate > 0 && total.errors == 0 {
+			// A stall at the end counts for every request that was due, too.
+			total.latency.Merge(total.late)
+			p.unsent(l.warmup, func(waited time.Duration, n int64) { _ = total.latency.RecordValues(micros(waited), n) })
+		}
 	default: // no answer came in time, and late ones are a rate too
 		total.requests, total.latency = total.late.TotalCount(), total.late
 		total.timeline, total.step = nil, 0
@@ -197,7 +207,7 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 		if due.Before(measured) {
 			continue
 		}
-		took := min(max(now.Sub(from).Microseconds(), lowestLatency), highestLatency)
+		took := micros(now.Sub(from))
 		if now.After(p.end) {
 			_ = s.late.RecordValue(took)
 			continue

@@ -106,6 +106,31 @@ func TestLoad_OpenFeelsAStall(t *testing.T) {
 	})
 }
 
+// Requests that were due in a stall at the end count, although no answer to them comes in time.
+func TestLoad_OpenFeelsAStallAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := loadOn(&server{takes: func(n int64) time.Duration {
+			if n == 1051 {
+				return time.Second
+			}
+			return time.Millisecond
+		}}, 1)
+		l.rate, l.warmup, l.lasts = 100, time.Second, 10*time.Second
+		found := l.run(t.Context())
+		if found.requests != 950 || !near(found.rate(), 95, 0.1) {
+			t.Errorf("%d requests, %.1f/s; want 950 that were answered in time", found.requests, found.rate())
+		}
+		if n := found.latency.TotalCount(); n != 1000 {
+			t.Errorf("%d latencies, want those of all 1000 that were due", n)
+		}
+		// 50 waited from half a second to a whole one.
+		if p96, most := found.latency.ValueAtQuantile(96), found.latency.Max(); p96 < 500_000 || !near(float64(most), 1_000_000, 2000) {
+			t.Errorf("p96 %d us, the longest took %d us", p96, most)
+		}
+	})
+}
+
 func TestLoad_OpenBeyondWhatTheServerCan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,6 +230,56 @@ func TestBegan(t *testing.T) {
 		if got := began(due, due.Add(c.asked), due.Add(c.woke)).Sub(due); got != c.want {
 			t.Errorf("%s: counts from %s after it was due, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+func TestPacer_Unsent(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for _, c := range []struct {
+		name         string
+		rate         float64
+		most         int64
+		lasts, late  time.Duration // late: when the second request is asked for
+		warmup       time.Duration
+		count        int64
+		least, total time.Duration
+	}{
+		{"none", 4, 0, second, second / 2, 0, 0, 0, 0},
+		{"all but the first", 4, 0, second, second, 0, 3, second / 4, 3 * second / 2},
+		{"those behind the warm-up", 4, 0, second, second, second / 2, 2, second / 4, 3 * second / 4},
+		{"as many as there may be", 4, 2, second, second, 0, 1, 3 * second / 4, 3 * second / 4},
+		{"of a closed load", 0, 0, second, second, 0, 0, 0, 0},
+	} {
+		start := time.Unix(100, 0)
+		p := newPacer(start, c.lasts, c.rate, c.most)
+		p.take(start)
+		p.take(start.Add(c.late))
+		var count int64
+		least, total := time.Hour, time.Duration(0)
+		p.unsent(c.warmup, func(waited time.Duration, n int64) {
+			count, least, total = count+n, min(least, waited), total+waited*time.Duration(n)
+		})
+		if count == 0 {
+			least = 0
+		}
+		if count != c.count || least != c.least || total != c.total {
+			t.Errorf("%s: %d waited %s at least, %s in all; want %d, %s, %s", c.name, count, least, total, c.count, c.least, c.total)
+		}
+	}
+	// Of a great number the times are rounded down.
+	start := time.Unix(100, 0)
+	p := newPacer(start, time.Second, 1e6, 0)
+	p.take(start)
+	p.take(start.Add(time.Second))
+	calls, count := 0, int64(0)
+	p.unsent(0, func(waited time.Duration, n int64) {
+		if calls, count = calls+1, count+n; waited <= 0 {
+			t.Errorf("waited %s", waited)
+		}
+	})
+	if count != 1e6-1 || calls > unsentSteps+200 {
+		t.Errorf("%d requests in %d calls", count, calls)
 	}
 }
 

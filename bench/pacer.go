@@ -12,6 +12,10 @@ type pacer struct {
 	gap        time.Duration // between two requests; 0: each is due when it is asked for
 	most       int64         // 0: no bound on their number
 	taken      atomic.Int64
+	sent       atomic.Int64 // those that were handed out
+	// late is the time from the start, in nanoseconds, to the first refusal of a request that was due:
+	// all connections were busy until the end. 0: there was none.
+	late atomic.Int64
 }
 
 func newPacer(start time.Time, lasts time.Duration, rate float64, most int64) *pacer {
@@ -33,7 +37,38 @@ func (p *pacer) take(now time.Time) (time.Time, bool) {
 	if p.gap > 0 {
 		due = p.start.Add(time.Duration(n) * p.gap)
 	}
-	return due, n == 0 || due.Before(p.end) && now.Before(p.end)
+	if n > 0 && !(due.Before(p.end) && now.Before(p.end)) {
+		if due.Before(p.end) {
+			p.late.CompareAndSwap(0, int64(now.Sub(p.start)))
+		}
+		return due, false
+	}
+	p.sent.Add(1)
+	return due, true
+}
+
+// unsentSteps bounds the calls of unsent's function.
+const unsentSteps = 10_000
+
+// unsent calls tell for the requests of an open load that were due behind the warm-up and before the end, and
+// not sent: each time with a number of them, and the least time that they have waited.
+func (p *pacer) unsent(warmup time.Duration, tell func(waited time.Duration, n int64)) {
+	late := time.Duration(p.late.Load())
+	if late == 0 || p.gap == 0 {
+		return
+	}
+	before := func(d time.Duration) int64 { return int64((d + p.gap - 1) / p.gap) } // requests due before d
+	last := before(p.end.Sub(p.start))
+	if p.most > 0 {
+		last = min(last, p.most)
+	}
+	next := max(p.sent.Load(), before(warmup))
+	step := max(1, (last-next)/unsentSteps)
+	for next < last {
+		n := min(step, last-next)
+		next += n
+		tell(late-time.Duration(next-1)*p.gap, n)
+	}
 }
 
 // timerGrain is how late a sleeping connection may wake up by the operating
