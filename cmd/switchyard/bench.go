@@ -17,10 +17,12 @@ type benchCmd struct {
 	Compare  benchCompareCmd  `cmd:"" help:"Set two reports written with --json beside each other."`
 }
 
+// benchRunCmd measures a node. Its addresses never come from the environment: the service at SWITCHYARD_URL is
+// in use, as a rule, and must not get a load that nobody has asked for.
 type benchRunCmd struct {
-	URL         string        `help:"Node to measure; without it one is started for the run." placeholder:"URL"`
-	Nodes       []string      `help:"URLs of that node's cluster, to ask the owners of workspaces directly." placeholder:"URL"`
-	MetricsURL  string        `help:"The URL of that node's /metrics, so that the Pebble limit writes as much as a create does." placeholder:"URL"`
+	URL         string        `env:"-" help:"Node to measure; without it one is started for the run." placeholder:"URL"`
+	Nodes       []string      `env:"-" help:"URLs of that node's cluster, to ask the owners of workspaces directly." placeholder:"URL"`
+	MetricsURL  string        `env:"-" help:"The URL of that node's /metrics, so that the Pebble limit writes as much as a create does." placeholder:"URL"`
 	TokenFile   string        `help:"File with the operator's token, where onboarding is not open." placeholder:"FILE"`
 	Connections []int         `help:"Numbers of connections, one after another." default:"16,64"`
 	Workspaces  int           `help:"Workspaces the load is spread over." default:"64"`

@@ -9,7 +9,7 @@ import (
 )
 
 type benchFailoverCmd struct {
-	Nodes      int           `help:"Nodes of the cluster." default:"3"`
+	Nodes      int           `env:"-" help:"Nodes of the cluster." default:"3"`
 	Kills      int           `help:"Kills of each of the two series." default:"20"`
 	Workspaces int           `help:"Workspaces, each with a client that creates issues." default:"24"`
 	Pause      time.Duration `help:"Time between two creates of a client." default:"50ms"`

@@ -55,6 +55,31 @@ func TestFlags_Defaults(t *testing.T) {
 	}
 }
 
+// A shell that has the address of a service and of its nodes, as the documents for operators and agents have
+// it set, does not make a bench load that service.
+func TestFlags_BenchTakesNoAddressFromTheEnvironment(t *testing.T) {
+	t.Setenv("SWITCHYARD_URL", "http://10.0.0.1:8080")
+	t.Setenv("SWITCHYARD_NODES", "http://10.0.0.1:8080,http://10.0.0.2:8080")
+	t.Setenv("SWITCHYARD_METRICS_URL", "http://10.0.0.1:9090/metrics")
+	for _, args := range [][]string{{"bench"}, {"bench", "--duration", "1s"}, {"bench", "run"}, {"bench", "scale"}, {"bench", "failover"}} {
+		c, err := parse(t, args...)
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		if b := c.Bench; b.Run.URL != "" || len(b.Run.Nodes) > 0 || b.Run.MetricsURL != "" || len(b.Scale.Nodes) != 4 || b.Failover.Nodes != 3 {
+			t.Errorf("%q: %+v", args, b)
+		}
+	}
+	c, err := parse(t, "bench", "--url", "http://127.0.0.1:1")
+	if err != nil || c.Bench.Run.URL != "http://127.0.0.1:1" {
+		t.Errorf("%+v, %v", c.Bench.Run, err)
+	}
+	if c, err = parse(t, "cluster", "status"); err != nil || c.Cluster.Status.URL != "http://10.0.0.1:8080" {
+		t.Errorf("%+v, %v", c.Cluster.Status, err)
+	}
+}
+
 func TestFlags_OfTheCluster(t *testing.T) {
 	file := write(t, "join: [10.0.0.1, 'node-2:7000']\nbootstrap-expect: 3\nzone: file\ninsecure-cluster: true\npeer: ''\n")
 	t.Setenv("SWITCHYARD_GOSSIP_KEY", "from-the-environment")
