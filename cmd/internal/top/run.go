@@ -77,13 +77,16 @@ func textOf(lines []line) string {
 // error of the first reading, since a wrong URL or token does not get better; later ones are
 // shown, and the next reading may succeed.
 func Run(ctx context.Context, r *Reader, every time.Duration, t Terminal) (err error) {
-	first, err := r.Read(ctx)
-	if err != nil {
-		return err
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	keys := make(chan key)
+	go readKeys(ctx, t.In, keys)
+	first, quit := begin(ctx, r, keys)
+	if quit || first.err != nil {
+		return first.err
 	}
 	s := newScreen(every)
-	s.show(first)
-	ctx, cancel := context.WithCancel(ctx)
+	s.show(first.reading)
 	readings := make(chan outcome)
 	ended := make(chan struct{})
 	go func() {
@@ -91,8 +94,6 @@ func Run(ctx context.Context, r *Reader, every time.Duration, t Terminal) (err e
 		repeat(ctx, r, every, readings)
 	}()
 	defer func() { cancel(); <-ended }()
-	keys := make(chan key)
-	go readKeys(ctx, t.In, keys)
 	if _, err := io.WriteString(t.Out, enter); err != nil {
 		return fmt.Errorf("draw: %w", err)
 	}
@@ -119,6 +120,30 @@ func Run(ctx context.Context, r *Reader, every time.Duration, t Terminal) (err e
 				return nil
 			}
 		case <-t.Resized:
+		}
+	}
+}
+
+// begin reads the cluster for the first time, and reports whether the operator has ended that. A node may take
+// long to answer, and a terminal in raw mode sends Ctrl-C as a key.
+func begin(ctx context.Context, r *Reader, keys <-chan key) (first outcome, quit bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan outcome, 1)
+	go func() { // ends with the reading, at the latest soon after ctx
+		reading, err := r.Read(ctx)
+		ended <- outcome{reading, err}
+	}()
+	for {
+		select {
+		case first = <-ended:
+			return first, false
+		case k := <-keys:
+			if k == keyQuit {
+				cancel()
+				<-ended
+				return outcome{}, true
+			}
 		}
 	}
 }

@@ -182,12 +182,46 @@ func TestRun_Ends(t *testing.T) {
 	}
 }
 
+// The node does not answer, and the terminal sends Ctrl-C as a key.
+func TestRun_EndsBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		silent := NewReader(func(ctx context.Context, _ string) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, time.Now)
+		p := &paper{width: 80, height: 24}
+		in, keys := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- Run(ctx, silent, time.Second, Terminal{In: in, Out: p, Size: p.size}) }()
+		go func() { _, _ = keys.Write([]byte("x\x03")) }()
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			if err != nil || len(p.frames) > 0 {
+				t.Errorf("%v, after %q", err, p.frames)
+			}
+		default:
+			t.Error("Ctrl-C does not end it")
+			cancel()
+			if err := <-ended; err == nil {
+				t.Error("it ends without an error")
+			}
+		}
+		_ = keys.Close()
+	})
+}
+
 func TestRun_ErrorsOfTheBeginning(t *testing.T) {
 	t.Parallel()
 	api, refused := newFakeAPI(), errors.New("a wrong token")
 	api.set("/cluster", func(int) (string, error) { return "", refused })
 	p := &paper{width: 80, height: 24}
-	terminal := Terminal{In: strings.NewReader(""), Out: p, Size: p.size}
+	in, keys := io.Pipe()
+	t.Cleanup(func() { _ = keys.Close() })
+	terminal := Terminal{In: in, Out: p, Size: p.size}
 	if err := Run(t.Context(), newReader(api), time.Second, terminal); !errors.Is(err, refused) || len(p.frames) > 0 {
 		t.Errorf("%v, after %q", err, p.frames)
 	}
