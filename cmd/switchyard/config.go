@@ -53,8 +53,8 @@ func (f fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (a
 			return nil, nil
 		}
 	}
-	value, ok := f[flag.Name]
-	if !ok {
+	value := f[flag.Name]
+	if value == nil { // the file does not name the flag, or gives it no value
 		return nil, nil
 	}
 	if list, ok := value.([]any); ok {
@@ -76,7 +76,8 @@ func commaSeparated(list []any) string {
 // the environment; empty when there is none.
 func rootToken(file string) (string, error) {
 	if file == "" {
-		return os.Getenv("SWITCHYARD_ROOT_TOKEN"), nil
+		// A variable that is filled from a file has its line end, too.
+		return strings.TrimSpace(os.Getenv("SWITCHYARD_ROOT_TOKEN")), nil
 	}
 	return secretOf(file, "the root token")
 }

@@ -104,6 +104,17 @@ func TestFlags_OfTheCluster(t *testing.T) {
 	}
 }
 
+// A key without a value leaves the flag as it is without the file: a secret would be the text of no value.
+func TestFlags_NoValueInTheFile(t *testing.T) {
+	c, err := parse(t, "--config", write(t, "vcs1-secret:\nsms-secret: null\npublic-url: ~\nrequest-timeout:\njoin:\n"), "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Serve; s.VCSSecret != "" || s.SMSSecret != "" || s.PublicURL != "" || s.RequestTimeout != 10*time.Second || len(s.Join) > 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
 func TestFlags_MistakesInTheFileAreTold(t *testing.T) {
 	for text, want := range map[string]string{
 		"htpp: x\n":          `no flag is called "htpp"`,
@@ -120,6 +131,10 @@ func TestFlags_MistakesInTheFileAreTold(t *testing.T) {
 func TestRootToken(t *testing.T) {
 	t.Setenv("SWITCHYARD_ROOT_TOKEN", "from-the-environment")
 	if got, err := rootToken(""); err != nil || got != "from-the-environment" {
+		t.Errorf("%q, %v", got, err)
+	}
+	t.Setenv("SWITCHYARD_ROOT_TOKEN", "from-a-secret\n")
+	if got, err := rootToken(""); err != nil || got != "from-a-secret" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got, err := rootToken(write(t, "  from-a-file\n")); err != nil || got != "from-a-file" {
