@@ -71,10 +71,10 @@ func (e *RefusedError) Error() string {
 }
 
 // certain reports whether the request has changed nothing, and would be refused again. Other answers
-// are those of a service that can't serve it now, or can't say what became of it, and those of a proxy
-// that has lost the node behind it.
+// are those of a service that can't serve it now, or can't say what became of it, those of a node that
+// stops while the request arrives (408), and those of a proxy that has lost the node behind it.
 func (e *RefusedError) certain() bool {
-	return e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests
+	return e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests && e.Status != http.StatusRequestTimeout
 }
 
 // Get asks for a path and returns the answer of a success. The error is a *RefusedError where the

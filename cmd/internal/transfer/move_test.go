@@ -100,7 +100,8 @@ func TestMove_UndoesWhatFails(t *testing.T) {
 	damaged := func(w http.ResponseWriter, _ string) {
 		_, _ = io.WriteString(w, `{"version":1,"workspace":"moving","index":7}`+"\n\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00x")
 	}
-	lost := true // the proxy's connection to the node
+	lost := true  // the proxy's connection to the node
+	stops := true // the node that is asked
 	for name, c := range map[string]struct {
 		mode     string
 		rows     func(w http.ResponseWriter, after string)
@@ -122,6 +123,15 @@ func TestMove_UndoesWhatFails(t *testing.T) {
 				if lost {
 					lost = false
 					refuse(w, http.StatusBadGateway)
+				}
+			},
+			old: []string{lock, lock}, new: []string{"POST /arrival", "POST /arrival/a/end", "POST /arrival/a/end"},
+		},
+		"a node that stops while the request arrives": {
+			end: func(w http.ResponseWriter) {
+				if stops {
+					stops = false
+					refuse(w, http.StatusRequestTimeout)
 				}
 			},
 			old: []string{lock, lock}, new: []string{"POST /arrival", "POST /arrival/a/end", "POST /arrival/a/end"},
