@@ -19,8 +19,8 @@ import (
 //     postings in ascending order of ordinals. The key of a block is its last term and
 //     the last of that term's ordinals, so that one seek finds the postings of a term
 //     from any ordinal on. A long list is cut into pieces of piecePostings.
-//   - columns with the docs by ordinal, their lengths and their classes, in blocks of a
-//     fixed number, and the table of classes; the filter of a dictionary.
+//   - columns with the docs by ordinal, their lengths, classes and signatures, in blocks
+//     of a fixed number, and the table of classes; the filter of a dictionary.
 //
 // A class is what decides who may see a doc. Dictionaries that are Classed count
 // the postings of a term by class, so that a caller can be told how frequent a term is
@@ -58,6 +58,8 @@ const (
 	classColumn  = 0xf3 // 2 bytes each; left out where there is one class
 	classTable   = 0xf4 // one row
 	filterColumn = 0xf5 // filterBytes each
+	// signatureColumn has 8 bytes each. Segments of earlier versions lack it.
+	signatureColumn = 0xf6
 
 	docsPerBlock    = 512
 	lengthsPerBlock = 4096
@@ -87,6 +89,8 @@ type SegmentDoc struct {
 	Doc    Doc
 	Length byte // see Segments.Measure
 	Class  Class
+	// Signature is a set in 64 bits that shows readers for most docs that these are of no use to them.
+	Signature uint64
 }
 
 func segmentKey(segment uint32, kind byte) Key {

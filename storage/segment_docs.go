@@ -80,18 +80,28 @@ func (a AllOrds) Next(from uint32) (uint32, bool, error) {
 type DocColumn struct {
 	r      *SegmentReader
 	s      *Segment
-	firsts []byte
+	firsts []byte // the first doc of each block; nil until Ord needs them
 	block  []byte
 	at     int // number of the block
 }
 
 // DocColumn reads which doc has an ordinal, for one goroutine.
-func (r *SegmentReader) DocColumn(s *Segment) (*DocColumn, error) {
-	firsts, err := r.value(r.prefix(s.Number, docFirsts))
-	if err == nil && len(firsts) != 8*((int(s.Docs)+docsPerBlock-1)/docsPerBlock) {
-		err = r.wrap(fmt.Errorf("%w: %d bytes of first docs of a segment of %d", ErrFormat, len(firsts), s.Docs))
+func (r *SegmentReader) DocColumn(s *Segment) *DocColumn {
+	return &DocColumn{r: r, s: s, at: -1}
+}
+
+func (c *DocColumn) loadFirsts() error {
+	if c.firsts != nil {
+		return nil
 	}
-	return &DocColumn{r: r, s: s, firsts: firsts, at: -1}, err
+	firsts, err := c.r.value(c.r.prefix(c.s.Number, docFirsts))
+	if err == nil && len(firsts) != 8*((int(c.s.Docs)+docsPerBlock-1)/docsPerBlock) {
+		err = c.r.wrap(fmt.Errorf("%w: %d bytes of first docs of a segment of %d", ErrFormat, len(firsts), c.s.Docs))
+	}
+	if err == nil {
+		c.firsts = firsts
+	}
+	return err
 }
 
 func (c *DocColumn) load(block int) (err error) {
@@ -122,6 +132,9 @@ func (c *DocColumn) Doc(ord uint32) (Doc, error) {
 // Ord gives the ordinal of the newest doc not newer than most; the number of docs when
 // there is none.
 func (c *DocColumn) Ord(most Doc) (uint32, error) {
+	if err := c.loadFirsts(); err != nil {
+		return 0, err
+	}
 	at := func(b []byte, i int) Doc { return Doc(binary.BigEndian.Uint64(b[8*i:])) }
 	// The block before the first one that begins at or below most may still end there.
 	block := sort.Search(len(c.firsts)/8, func(i int) bool { return at(c.firsts, i) <= most })
@@ -150,12 +163,8 @@ type SegmentDocs struct {
 
 // Docs streams the docs of a segment's ordinals, but those that skip says true of; nil:
 // none. skip is asked about each doc once, the newest first.
-func (r *SegmentReader) Docs(s *Segment, ords Ords, skip func(Doc) (bool, error)) (*SegmentDocs, error) {
-	column, err := r.DocColumn(s)
-	if err != nil {
-		return nil, err
-	}
-	return &SegmentDocs{ords: ords, column: column, skip: skip}, nil
+func (r *SegmentReader) Docs(s *Segment, ords Ords, skip func(Doc) (bool, error)) *SegmentDocs {
+	return &SegmentDocs{ords: ords, column: r.DocColumn(s), skip: skip}
 }
 
 // Next implements Docs.
@@ -164,7 +173,8 @@ func (d *SegmentDocs) Next(most Doc) (Doc, bool, error) {
 		return d.current, !d.ended, nil
 	}
 	from := d.next
-	if !d.begun || d.current-1 > most { // else the next doc is not newer anyhow
+	// Else the next doc is not newer anyhow.
+	if most < d.column.s.Newest && (!d.begun || d.current-1 > most) {
 		ord, err := d.column.Ord(most)
 		if err != nil {
 			return 0, false, err

@@ -10,7 +10,7 @@ import (
 
 // SegmentMerge makes one segment of several, in steps that each read what they need and
 // give some rows of the new segment. It keeps the docs of all of them in memory, some
-// 30 bytes each, and the postings of one term.
+// 40 bytes each, and the postings of one term.
 type SegmentMerge struct {
 	s       *Segments
 	number  uint32
@@ -92,7 +92,7 @@ func (m *SegmentMerge) Begin(r Reader, replaced func(Doc) uint32) (err error) {
 			return fmt.Errorf("%s: doc %d counts in two segments", m.s.Name, newest)
 		}
 		m.remap[at][s.i] = uint32(len(m.columns.docs))
-		m.columns.add(&SegmentDoc{Doc: newest, Length: s.Lengths[s.i], Class: s.Class(s.i)}, m.s.Measure)
+		m.columns.add(&SegmentDoc{Doc: newest, Length: s.Lengths[s.i], Class: s.Class(s.i), Signature: s.Signatures[s.i]}, m.s.Measure)
 		s.i++
 	}
 }
@@ -242,10 +242,11 @@ func (p *TermPostings) sort(width int) {
 
 // SegmentColumns are the columns of a segment, by ordinal.
 type SegmentColumns struct {
-	Docs    []Doc
-	Lengths []byte
-	Table   []ClassTotals
-	classes []byte // two bytes each; nil where there is one class
+	Docs       []Doc
+	Lengths    []byte
+	Signatures []uint64
+	Table      []ClassTotals
+	classes    []byte // two bytes each; nil where there is one class
 }
 
 func (c *SegmentColumns) class(ord int) int {
@@ -267,10 +268,10 @@ func (r *SegmentReader) Columns(s *Segment) (c *SegmentColumns, err error) {
 	if c.Table, err = r.Classes(s.Number); err != nil {
 		return nil, err
 	}
-	column, err := r.DocColumn(s)
-	if err != nil {
+	if c.Signatures, err = r.allSignatures(s); err != nil {
 		return nil, err
 	}
+	column := r.DocColumn(s)
 	for ord := range s.Docs {
 		doc, err := column.Doc(ord)
 		if err != nil {

@@ -41,6 +41,7 @@ func (m *segmentModel) draw() *modelDoc {
 	}
 	d.Length = rapid.Byte().Draw(m.t, "length")
 	d.Class = Class{Group: ID{15: rapid.ByteRange(1, 3).Draw(m.t, "group")}, Restricted: rapid.Bool().Draw(m.t, "restricted")}
+	d.Signature = rapid.Uint64().Draw(m.t, "signature")
 	return d
 }
 
@@ -149,8 +150,8 @@ func (m *segmentModel) check() {
 				m.t.Fatalf("doc %d counts in two segments", doc)
 			}
 			found[doc] = map[string]byte{}
-			if want := m.docs[doc]; want == nil || want.Length != c.Lengths[ord] || want.Class != c.Class(ord) {
-				m.t.Fatalf("doc %d has length %d and class %v, want %+v", doc, c.Lengths[ord], c.Class(ord), want)
+			if want := m.docs[doc]; want == nil || want.Length != c.Lengths[ord] || want.Class != c.Class(ord) || want.Signature != c.Signatures[ord] {
+				m.t.Fatalf("doc %d has length %d, class %v and signature %x, want %+v", doc, c.Lengths[ord], c.Class(ord), c.Signatures[ord], want)
 			}
 		}
 		if length != s.Length || len(docs) != len(c.Table) {
@@ -240,7 +241,7 @@ func (m *segmentModel) prefix(r *SegmentReader, prefix string) {
 			all = append(all, &list)
 			return true
 		}))
-		any = append(any, ok(r.Docs(s, all, func(d Doc) (bool, error) { return !m.counts(s, d), nil }))(m.tb))
+		any = append(any, r.Docs(s, all, func(d Doc) (bool, error) { return !m.counts(s, d), nil }))
 	}
 	var want []Doc
 	for _, doc := range slices.Backward(slices.Sorted(maps.Keys(m.docs))) {

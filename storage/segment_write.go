@@ -121,11 +121,12 @@ func (w *blockWriter) closeBlock() {
 
 // columns are what a segment holds by ordinal.
 type columns struct {
-	docs    []Doc // newest first
-	lengths []byte
-	classes []uint16
-	table   []ClassTotals
-	places  map[Class]uint16
+	docs       []Doc // newest first
+	lengths    []byte
+	classes    []uint16
+	signatures []uint64
+	table      []ClassTotals
+	places     map[Class]uint16
 }
 
 func (c *columns) add(d *SegmentDoc, measure func(byte) uint64) {
@@ -146,6 +147,7 @@ func (c *columns) add(d *SegmentDoc, measure func(byte) uint64) {
 	c.docs = append(c.docs, d.Doc)
 	c.lengths = append(c.lengths, d.Length)
 	c.classes = append(c.classes, place)
+	c.signatures = append(c.signatures, d.Signature)
 }
 
 // several returns the classes by ordinal, or nil where all docs have the same.
@@ -180,6 +182,7 @@ func (c *columns) write(segment uint32, out *segmentRows) {
 			out.add(block(classColumn, i/classesPerBlock), value)
 		}
 	}
+	writeSignatures(c.signatures, segment, out)
 	var table []byte
 	for _, t := range c.table {
 		restricted := byte(0)

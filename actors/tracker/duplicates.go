@@ -280,11 +280,17 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		for _, t := range others {
 			bound += int(sig >> (t.hash & 63) & 1)
 		}
-		if best := score(min(bound, m), len(terms), m); d.wants(newest, best) {
+		best := score(min(bound, m), len(terms), m)
+		if d.wants(newest, best) {
+			second, err := recent.signatures.find(r, s, ord, recent.tails)
+			if err != nil {
+				return err
+			}
+			best = score(min(atMostBoth(terms, sig, second), bound, m), len(terms), m)
+		}
+		if d.wants(newest, best) {
 			if docs == nil {
-				if docs, err = r.DocColumn(s); err != nil {
-					return err
-				}
+				docs = r.DocColumn(s)
 			}
 			if newest, err = docs.Doc(ord); err != nil {
 				return err
@@ -307,12 +313,11 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 				}
 				continue
 			}
-			if second, known := recent.signatures.find(newest); known {
-				best = score(min(atMostBoth(terms, sig, second), bound, m), len(terms), m)
-			}
-			if err := d.consider(newest, best, terms); err != nil {
+			second, err := d.consider(newest, best, terms)
+			if err != nil {
 				return err
 			}
+			recent.signatures.learn(s, ord, second)
 		}
 		for _, l := range lists[:opened] {
 			if l.Valid() && l.Ord() == ord {

@@ -45,10 +45,11 @@ func (d *duplicates) nextOpen(doc storage.Doc) (newest storage.Doc, err error) {
 	return newest, nil
 }
 
-// consider compares an issue with the title, unless it is known to be out of question.
-func (d *duplicates) consider(doc storage.Doc, best float64, terms []term) error {
+// consider compares an issue with the title, unless it is known to be out of question. It gives the second
+// signature of the issue's title; storage.UnknownSignature when it didn't read that.
+func (d *duplicates) consider(doc storage.Doc, best float64, terms []term) (second uint64, err error) {
 	if _, recent := d.tx.recent().at[doc]; recent || !d.wants(doc, best) || slices.ContainsFunc(d.best, func(b duplicate) bool { return b.doc == doc }) {
-		return nil
+		return storage.UnknownSignature, nil
 	}
 	return d.compare(doc, terms)
 }
@@ -84,44 +85,44 @@ func (t *Issue) likeness() likeness {
 // mayRepeat reports whether the issue is one that a new one could be a duplicate of.
 func (l *likeness) mayRepeat() bool { return !l.Status.Closed() && !l.IsDraft }
 
-// compare looks at an issue itself.
-func (d *duplicates) compare(doc storage.Doc, terms []term) (err error) {
+// compare looks at an issue itself. It gives what consider gives.
+func (d *duplicates) compare(doc storage.Doc, terms []term) (second uint64, err error) {
+	second = storage.UnknownSignature
 	if d.rows == nil {
 		if d.rows, err = d.tx.Cursor(issues.ID); err != nil {
-			return err
+			return second, err
 		}
 	}
 	var space [8]byte
 	key := storage.DocKey(space[:0], doc)
 	if !d.rows.SeekGE(key) || !bytes.HasPrefix(d.rows.Fields(), key) {
-		return d.rows.Err()
+		return second, d.rows.Err()
 	}
 	value, err := d.rows.Value()
 	if err != nil {
-		return err
+		return second, err
 	}
 	rec, err := storage.ParseRecord(value)
 	if err != nil {
-		return fmt.Errorf("read an issue: %w", err)
+		return second, fmt.Errorf("read an issue: %w", err)
 	}
 	var like likeness
 	if err := json.Unmarshal(rec.JSON(), &like); err != nil {
-		return fmt.Errorf("read an issue: %w", err)
+		return second, fmt.Errorf("read an issue: %w", err)
 	}
 	if !like.mayRepeat() {
 		d.closed++
-		return nil
+		return second, nil
 	}
 	theirs := titleTerms(like.Title)
-	recent := d.tx.recent()
-	recent.signatures.put(doc, secondSignature(theirs), recent.tails)
+	second = secondSignature(theirs)
 	s := score(common(terms, theirs), len(terms), len(theirs))
 	if !d.wants(doc, s) {
-		return nil
+		return second, nil
 	}
 	seen, err := d.tx.canViewIssue(rec)
 	if err == nil && seen {
 		d.insert(duplicate{doc, PossibleDuplicate{ID: like.ID, Identifier: like.Identifier, Title: like.Title, Status: like.Status, Score: s}})
 	}
-	return err
+	return second, err
 }

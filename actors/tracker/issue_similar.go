@@ -327,10 +327,7 @@ func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
 	}
 	of := &s.segments[segment]
 	if of.docs == nil {
-		var err error
-		if of.docs, err = s.reader.DocColumn(of.Segment); err != nil {
-			return 0, err
-		}
+		of.docs = s.reader.DocColumn(of.Segment)
 	}
 	doc, err := of.docs.Doc(^uint32(place))
 	if err == nil && s.isChanged(doc) {

@@ -176,6 +176,6 @@ func (w *segmentWords) add(t *buildIssue) {
 		w.build.Put(titleTermsOf, number, w.ord, payload)
 	}
 	w.build.Doc(&storage.SegmentDoc{
-		Doc: t.doc, Length: lengthByte(w.count), Class: storage.Class{Group: t.team, Restricted: t.restricted},
+		Doc: t.doc, Length: lengthByte(w.count), Class: storage.Class{Group: t.team, Restricted: t.restricted}, Signature: secondSignature(terms),
 	})
 }

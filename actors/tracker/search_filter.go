@@ -139,7 +139,7 @@ func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifes
 			return of.Age < age, err
 		}
 	}
-	return streams.reader.Docs(of, all, skip)
+	return streams.reader.Docs(of, all, skip), nil
 }
 
 // wordStream streams the ordinals of a segment's issues that have a word which begins

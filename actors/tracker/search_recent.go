@@ -300,6 +300,7 @@ func (r *recentTitles) committed() {
 		maps.DeleteFunc(r.filters, func(n uint32, _ storage.TermFilter) bool {
 			return !slices.ContainsFunc(r.manifest.Segments, func(s storage.Segment) bool { return s.Number == n })
 		})
+		r.signatures.keep(r.manifest.Segments, r.tails)
 	}
 	if !r.merged {
 		return
@@ -317,9 +318,6 @@ func (r *recentTitles) committed() {
 		if e.state == titleMerged && (spare > 0 || !e.open) {
 			spare--
 			r.count(-e.bytes())
-			if e.terms != nil { // it was not deleted
-				r.signatures.put(e.doc, secondSignature(e.terms), r.tails)
-			}
 			continue
 		}
 		kept = append(kept, e)

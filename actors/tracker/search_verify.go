@@ -219,15 +219,22 @@ func (c *searchCheck) readSegment(r *storage.SegmentReader, s *storage.Segment) 
 			c.found.addColumns(doc, columns.Lengths[ord], columns.Class(ord))
 		}
 	}
+	unsigned := 0 // terms of titles that the titles' second signatures lack
 	for dictionary := range searchIndex.Dictionaries {
-		err := r.EachPosting(s, columns, dictionary, func(term []byte, ord uint32, payload []byte) {
+		err := r.EachPosting(s, columns, dictionary, func(text []byte, ord uint32, payload []byte) {
 			if doc := columns.Docs[ord]; c.counts(s, doc) {
-				c.found.add(dictionary, term, doc, payload)
+				c.found.add(dictionary, text, doc, payload)
+			}
+			if dictionary == titleTermsOf && columns.Signatures[ord]&(term{hash: binary.BigEndian.Uint64(text)}).secondBit() == 0 {
+				unsigned++
 			}
 		})
 		if err != nil {
 			return err
 		}
+	}
+	if unsigned > 0 {
+		return fmt.Errorf("%d terms of titles are not in the signatures of their issues", unsigned)
 	}
 	return nil
 }

@@ -1,103 +1,91 @@
 package tracker
 
 import (
-	"math/bits"
+	"encoding/binary"
+	"slices"
 
 	"switchyard/storage"
 )
 
-// titleSignatures remembers a second signature of the titles that the index has. The index keeps the first
-// one. Among many issues the first signatures of some have enough terms of a new title by chance, and
-// reading these issues takes about half of the time of a search for duplicates. The second signature leaves
-// nearly all of them out. A title that is not remembered costs the read, and is remembered then.
+// titleSignatures are the second signatures of the titles that the segments have, as far as searches for
+// duplicates have read them. A posting has the first one. Among many issues the first signatures of some
+// have enough terms of a new title by chance, and reading these issues would take about half of the time of
+// a search. The second signatures leave nearly all of them out. They are in a column of the segment, and a
+// block of it that was read stays in memory.
 //
-// A title that changes is among the recent ones until the index has it again, and is put here then. The
-// workspace's goroutine owns the signatures.
+// A signature in a segment is of the title that the segment's postings are of: where an issue got another
+// title since, a newer segment or the recent titles have that one. The workspace's goroutine owns the
+// signatures.
 type titleSignatures struct {
-	slots []titleSignature // buckets of bucketSlots
-	used  int
-	turn  int // which slot of a full bucket is used next
+	blocks map[uint32][][]byte // by the number of a segment
 }
 
-// titleSignature is a slot. It is free without a doc.
-type titleSignature struct {
-	doc    storage.Doc
-	second uint64
-}
+// signatureBytes is the memory of a signature.
+const signatureBytes = 8
 
-const (
-	signatureBytes = 16 // of a slot
-	// bucketSlots is how many slots are in one line of the processor's cache.
-	bucketSlots = 4
-	// fewSlots is how many slots there are at first.
-	fewSlots = 32 * bucketSlots
-)
-
-// bucket gives the slots in which a doc may be.
-func (s *titleSignatures) bucket(doc storage.Doc) []titleSignature {
-	n := uint64(len(s.slots) / bucketSlots)
-	at, _ := bits.Mul64(uint64(doc)*0x9e3779b97f4a7c15, n) // docs grow with time: the product spreads them
-	return s.slots[at*bucketSlots:][:bucketSlots]
-}
-
-// find returns the second signature of an issue's title, and false if it is not known.
-func (s *titleSignatures) find(doc storage.Doc) (second uint64, known bool) {
-	if len(s.slots) == 0 {
-		return 0, false
+// find gives the second signature of a title by its ordinal in a segment; storage.UnknownSignature when the
+// segment lacks it.
+func (s *titleSignatures) find(from *storage.SegmentReader, segment *storage.Segment, ord uint32, tails *Tails) (uint64, error) {
+	blocks, known := s.blocks[segment.Number]
+	if !known {
+		blocks = make([][]byte, segment.SignatureBlocks())
+		if s.blocks == nil {
+			s.blocks = map[uint32][][]byte{}
+		}
+		s.blocks[segment.Number] = blocks
 	}
-	for _, slot := range s.bucket(doc) {
-		if slot.doc == doc {
-			return slot.second, true
+	number, at := signaturePlace(ord)
+	if number >= len(blocks) || blocks[number] == nil {
+		block, err := from.Signatures(segment, number)
+		if err != nil {
+			return 0, err
+		}
+		if !tails.reserve(int64(len(block))) {
+			return binary.BigEndian.Uint64(block[at:]), nil
+		}
+		blocks[number] = block
+	}
+	return binary.BigEndian.Uint64(blocks[number][at:]), nil
+}
+
+// signaturePlace gives the block of an ordinal's signature, and where it begins there.
+func signaturePlace(ord uint32) (block, at int) {
+	return int(ord / storage.SignaturesPerBlock), int(ord%storage.SignaturesPerBlock) * signatureBytes
+}
+
+// learn takes up the second signature of an issue that was read, if its segment lacks it: an earlier version
+// of the program wrote that segment.
+func (s *titleSignatures) learn(segment *storage.Segment, ord uint32, second uint64) {
+	number, at := signaturePlace(ord)
+	if blocks := s.blocks[segment.Number]; number < len(blocks) && blocks[number] != nil {
+		if b := blocks[number][at:]; binary.BigEndian.Uint64(b) == storage.UnknownSignature {
+			binary.BigEndian.PutUint64(b, second)
 		}
 	}
-	return 0, false
 }
 
-// put remembers the second signature of an issue's title, maybe in the place of another one's.
-func (s *titleSignatures) put(doc storage.Doc, second uint64, tails *Tails) {
-	if s.used >= len(s.slots)*3/4 {
-		s.grow(tails)
-	}
-	if len(s.slots) == 0 {
-		return
-	}
-	bucket := s.bucket(doc)
-	at := -1
-	for i := range bucket {
-		if bucket[i].doc == doc {
-			bucket[i].second = second
-			return
-		}
-		if bucket[i].doc == 0 && at < 0 {
-			at = i
-		}
-	}
-	if at < 0 {
-		s.turn++
-		at = s.turn % bucketSlots
-	} else {
-		s.used++
-	}
-	bucket[at] = titleSignature{doc, second}
-}
-
-// grow doubles the slots, if the node has the memory for it.
-func (s *titleSignatures) grow(tails *Tails) {
-	old := s.slots
-	slots := max(fewSlots, 2*len(old))
-	if !tails.reserve(int64(slots-len(old)) * signatureBytes) {
-		return
-	}
-	s.slots, s.used = make([]titleSignature, slots), 0
-	for _, slot := range old {
-		if slot.doc != 0 {
-			s.put(slot.doc, slot.second, tails)
+// keep forgets the signatures of segments that are no longer among the given ones.
+func (s *titleSignatures) keep(segments []storage.Segment, tails *Tails) {
+	for number, blocks := range s.blocks {
+		if !slices.ContainsFunc(segments, func(of storage.Segment) bool { return of.Number == number }) {
+			unreserveBlocks(blocks, tails)
+			delete(s.blocks, number)
 		}
 	}
 }
 
 // forget forgets all signatures.
 func (s *titleSignatures) forget(tails *Tails) {
-	tails.unreserve(int64(len(s.slots)) * signatureBytes)
-	*s = titleSignatures{}
+	for _, blocks := range s.blocks {
+		unreserveBlocks(blocks, tails)
+	}
+	s.blocks = nil
+}
+
+func unreserveBlocks(blocks [][]byte, tails *Tails) {
+	bytes := 0
+	for _, b := range blocks {
+		bytes += len(b)
+	}
+	tails.unreserve(int64(bytes))
 }

@@ -1,77 +1,123 @@
 package tracker
 
 import (
-	"math/rand/v2"
+	"bytes"
+	"fmt"
 	"testing"
 
 	"switchyard/storage"
 )
 
-// A signature that is found is the one that was put last. The memory stays within the node's bound.
-func TestTitleSignatures_AgreeWithModel(t *testing.T) {
-	t.Parallel()
-	const most = 64 << 10
-	rng := rand.New(rand.NewPCG(1, 2))
-	tails := NewTails(most / 2)
-	var s, other titleSignatures
-	model := map[storage.Doc]uint64{}
-	docs := make([]storage.Doc, 20_000)
-	for i := range docs {
-		docs[i] = storage.Doc(0x0193_1f6e_7a3c_0000 + uint64(i)*5)
-	}
-	known := 0
-	for range 100_000 {
-		doc := docs[rng.IntN(len(docs))]
-		second, there := s.find(doc)
-		if want, put := model[doc]; there && (!put || second != want) {
-			t.Fatalf("%x has %x, want %x (put: %t)", doc, second, want, put)
+// signatureKey is the key of the first block of a segment's signatures.
+func signatureKey(segment uint32) []byte {
+	return append(storage.SegmentPrefix(segment), 0xf6, 0, 0, 0, 0)
+}
+
+// eachSegment changes the rows of all segments of the index.
+func (w *issueFixture) eachSegment(change func(tx *Tx, s *storage.Segment) error) {
+	w.Helper()
+	w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		m, err := tx.manifest()
+		for i := range m.Segments {
+			if err == nil {
+				err = change(tx, &m.Segments[i])
+			}
 		}
-		if there {
-			known++
-		}
-		model[doc] = rng.Uint64()
-		s.put(doc, model[doc], tails)
-		if got, there := s.find(doc); !there || got != model[doc] {
-			t.Fatalf("%x has %x right after %x was put", doc, got, model[doc])
-		}
+		return Reply{}, err
+	}), &None{})
+}
+
+// indexedBeforeOthers makes an issue with a title and enough others for it not to be among the recent ones, and indexes
+// all of them.
+func (w *issueFixture) indexedBeforeOthers(title string) IssueID {
+	w.Helper()
+	id := w.create(CreateIssueIn{Title: title}).ID
+	for i := range 2 * keptTitles {
+		w.create(CreateIssueIn{Title: fmt.Sprintf("Lamp %d of platform %d", i, i+1)})
 	}
-	if bytes := tails.Use().Signatures; bytes > most || bytes < most/4 || bytes != int64(len(s.slots))*signatureBytes {
-		t.Errorf("%d bytes for %d slots, of at most %d", bytes, len(s.slots), most)
-	}
-	if known < 5_000 {
-		t.Errorf("only %d of 100,000 were remembered", known)
-	}
-	for _, doc := range docs[:1000] { // another workspace finds no more room than is left
-		other.put(doc, 1, tails)
-	}
-	if bytes := tails.Use().Signatures; bytes > most {
-		t.Errorf("%d bytes with a second workspace, of at most %d", bytes, most)
-	}
-	s.forget(tails)
-	other.forget(tails)
-	if bytes := tails.Use().Signatures; bytes != 0 {
-		t.Errorf("%d bytes are left", bytes)
-	}
-	if _, there := s.find(docs[0]); there {
-		t.Error("a forgotten signature is found")
+	w.indexAll()
+	return id
+}
+
+func onlyDuplicate(t *testing.T, made CreatedIssue, want IssueID) {
+	t.Helper()
+	if len(made.PossibleDuplicates) != 1 || made.PossibleDuplicates[0].ID != want {
+		t.Errorf("duplicates %+v, want %s alone", made.PossibleDuplicates, want)
 	}
 }
 
-// All docs that there is room for are remembered.
-func TestTitleSignatures_RememberAll(t *testing.T) {
+// An issue whose second signature lacks the terms of a new title is not looked at.
+func TestTitleSignatures_LeaveIssuesOut(t *testing.T) {
 	t.Parallel()
-	var s titleSignatures
-	const many = 50_000
-	for i := range many {
-		s.put(storage.Doc(0x0193_1f6e_7a3c_0000+uint64(i)*3), uint64(i), nil)
+	w := newIssueFixture(t)
+	w.indexedBeforeOthers("Brakes squeal in the tunnel")
+	w.eachSegment(func(tx *Tx, s *storage.Segment) error {
+		return tx.Writer().SetValue(searchSegments, signatureKey(s.Number), make([]byte, 8*s.Docs))
+	})
+	if made := w.create(CreateIssueIn{Title: "Brakes squeal in the tunnel"}); len(made.PossibleDuplicates) != 0 {
+		t.Errorf("duplicates %+v though no signature has a term", made.PossibleDuplicates)
 	}
-	known := 0
-	for i := range many {
-		if second, there := s.find(storage.Doc(0x0193_1f6e_7a3c_0000 + uint64(i)*3)); there && second == uint64(i) {
-			known++
+	w.verifyFinds("are not in the signatures of their issues")
+}
+
+// Segments of earlier versions have no signatures. Those of issues that were read are kept in memory, and
+// merges take the others for unknown.
+func TestTitleSignatures_OfEarlierSegments(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	first := w.indexedBeforeOthers("Brakes squeal in the tunnel")
+	w.eachSegment(func(tx *Tx, s *storage.Segment) error {
+		return tx.Writer().DeleteValue(searchSegments, signatureKey(s.Number))
+	})
+	closed := CreateIssueIn{Title: "Brakes squeal in the tunnel", IssueFields: IssueFields{Status: Some(StatusDone)}}
+	for range 2 {
+		onlyDuplicate(t, w.create(closed), first)
+	}
+	learned := 0
+	for _, blocks := range w.buffer.recent.signatures.blocks {
+		for _, b := range blocks {
+			for ; len(b) > 0; b = b[8:] {
+				if !bytes.Equal(b[:8], bytes.Repeat([]byte{0xff}, 8)) {
+					learned++
+				}
+			}
 		}
 	}
-	if known < many*9/10 {
-		t.Errorf("%d of %d are remembered, in %d slots", known, many, len(s.slots))
+	if learned == 0 {
+		t.Error("nothing was learned from the issue that was read")
+	}
+	w.verify()
+	for range 8 {
+		for i := range 2 * keptTitles {
+			w.create(CreateIssueIn{Title: fmt.Sprintf("Seat %d of car %d", i, i+1)})
+		}
+		w.indexAll()
+	}
+	onlyDuplicate(t, w.create(closed), first)
+	w.verify()
+}
+
+// Signatures take no more memory than a node has for them, and give it back.
+func TestTitleSignatures_AreBounded(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	first := w.indexedBeforeOthers("Brakes squeal in the tunnel")
+	closed := CreateIssueIn{Title: "Brakes squeal in the tunnel", IssueFields: IssueFields{Status: Some(StatusDone)}}
+	onlyDuplicate(t, w.create(closed), first)
+	if used := w.tails.Use().Signatures; used == 0 {
+		t.Error("no signature is kept")
+	}
+	w.buffer.Discard()
+	if used := w.tails.Use().Signatures; used != 0 {
+		t.Errorf("%d bytes are kept of a workspace that was forgotten", used)
+	}
+	if !w.tails.reserve(4 * w.tails.most) {
+		t.Fatal("there is no room")
+	}
+	for range 2 {
+		onlyDuplicate(t, w.create(closed), first)
+	}
+	if used := w.tails.Use().Signatures; used != 4*w.tails.most {
+		t.Errorf("%d bytes are used, of at most %d", used, 4*w.tails.most)
 	}
 }
