@@ -82,6 +82,23 @@ func TestHold_EndsAtItsTime(t *testing.T) {
 	}
 }
 
+// The id of an agent may have any character except NUL, so also one that keys escape.
+func TestHold_EndsAtItsTimeForAnyAgent(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	const agent = "a\x01b"
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some(agent)})
+	f.holdScope(scopeAgent+agent, Some(string(At(f.now.Add(time.Minute)))))
+	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
+		t.Fatalf("claimed %s during the hold", claimedIDs(got))
+	}
+	f.pass(2 * time.Minute)
+	f.verify()
+	if got := f.claimOne(); got.Session.ID != s.ID {
+		t.Errorf("claimed %s", got.Session.ID)
+	}
+}
+
 func TestHold_ByAdminsAndTheAgentItself(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)

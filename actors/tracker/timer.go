@@ -3,7 +3,6 @@ package tracker
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
 
 	"switchyard/storage"
@@ -109,10 +108,8 @@ func ReadDue(v *storage.View, from []byte, now time.Time, fn func(DueTimer) bool
 
 // Position returns the place of a timer in the order of ReadDue.
 func (t *DueTimer) Position() []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(t.Workspace)+len(t.Kind)+len(t.Subject)+2), uint64(t.Due.UnixMilli()))
-	b = append(b, t.Workspace[:]...)
-	b = append(append(b, t.Kind...), 0)
-	return append(append(b, t.Subject...), 0)
+	k := make(storage.Key, 0, 8+len(t.Workspace)+len(t.Kind)+len(t.Subject)+2)
+	return timerKey(k.U64(uint64(t.Due.UnixMilli())).ID(t.Workspace), t.Kind, t.Subject)
 }
 
 // IsSet reports whether a timer is still set to its time. v reads the shard's own range.
@@ -139,13 +136,18 @@ func (t *DueTimer) SetTo(v *storage.View) (due time.Time, set bool, err error) {
 
 // parseDue parses an entry of timerByDue: due, workspace, kind, subject.
 func parseDue(fields []byte) (t DueTimer, err error) {
-	if len(fields) < 8+len(t.Workspace)+2 || fields[len(fields)-1] != 0 {
+	if len(fields) < 8+len(t.Workspace) {
 		return t, fmt.Errorf("%w: timer entry of %d bytes", storage.ErrFormat, len(fields))
 	}
 	t.Due = time.UnixMilli(int64(binary.BigEndian.Uint64(fields))).UTC()
 	copy(t.Workspace[:], fields[8:])
-	kind, subject, ok := strings.Cut(string(fields[8+len(t.Workspace):len(fields)-1]), "\x00")
+	kind, rest, ok := storage.CutStr(fields[8+len(t.Workspace):])
 	if !ok {
+		return t, fmt.Errorf("%w: timer entry without a kind", storage.ErrFormat)
+	}
+	// Subjects have ids from clients, so the key may have escaped them.
+	subject, rest, ok := storage.CutStr(rest)
+	if !ok || len(rest) > 0 {
 		return t, fmt.Errorf("%w: timer entry without a subject", storage.ErrFormat)
 	}
 	t.Kind, t.Subject = kind, subject
