@@ -46,12 +46,12 @@ func (tx *Tx) noteMember(user UserID, present bool) error {
 }
 
 func parsePending(fields, value []byte) (c memberChanged, err error) {
-	if len(value) != 9 || len(fields) < 2 {
+	// Users whom an admin has added have any id, so the key may have escaped it.
+	user, rest, ok := storage.CutStr(fields)
+	if len(value) != 9 || !ok || user == "" || len(rest) > 0 {
 		return c, fmt.Errorf("%w: pending change of %d bytes", storage.ErrFormat, len(value))
 	}
-	return memberChanged{
-		User: UserID(fields[:len(fields)-1]), Version: binary.BigEndian.Uint64(value), Present: value[8] == 1,
-	}, nil
+	return memberChanged{User: UserID(user), Version: binary.BigEndian.Uint64(value), Present: value[8] == 1}, nil
 }
 
 // pendingMembers returns up to limit of the changes that the directory must learn of.

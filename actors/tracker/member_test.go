@@ -175,6 +175,29 @@ func TestMembers_CutAtEveryStep(t *testing.T) {
 	}
 }
 
+// A user's id may have any character except NUL, so also one that keys escape.
+func TestMembers_AnyID(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	const user = UserID("a\x01b")
+	w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(user)})
+	token := w.mintAs("root", home, CreateTokenIn{UserID: user})
+	if !w.sees(token.Secret, home.Workspace.ID) {
+		t.Error("the new member does not see the workspace in the list")
+	}
+	if n := w.rows(pendingTable); n != 0 {
+		t.Errorf("%d changes are left to be passed on", n)
+	}
+	w.pass(time.Minute)
+	w.verify()
+	w.must(home.Token.Secret, home.Workspace.ID, RemoveMember, &MemberIn{user})
+	if w.sees(token.Secret, home.Workspace.ID) {
+		t.Error("a removed member sees the workspace in the list")
+	}
+	w.verify()
+}
+
 // A step with an older version does not undo a later change.
 func TestMembers_OvertakenStep(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,11 @@ func (tx *Tx) leaveTeam(team storage.ID, who UserID) (bool, error) {
 func (tx *Tx) emptyTeam(team storage.ID) error {
 	var all []UserID
 	err := teamMembers.Scan(tx, team[:], nil, func(pk []byte, _ storage.Record) (bool, error) {
-		all = append(all, UserID(pk[len(team):len(pk)-1]))
+		who, _, ok := storage.CutStr(pk[len(team):])
+		if !ok {
+			return false, fmt.Errorf("%w: team member of %d bytes", storage.ErrFormat, len(pk))
+		}
+		all = append(all, UserID(who))
 		return true, nil
 	})
 	if err != nil {

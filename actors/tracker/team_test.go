@@ -111,6 +111,23 @@ func TestDeleteTeam(t *testing.T) {
 	w.verify()
 }
 
+// No member is left of a deleted team, whatever characters the id has.
+func TestDeleteTeam_MemberOfAnyID(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	root, org := home.Token.Secret, home.Workspace.ID
+	const user = UserID("a\x01b")
+	w.must(root, org, AddMember, &AddMemberIn{UserID: Some(user)})
+	team := w.team(root, org, &CreateTeamIn{Key: "X"})
+	w.must(root, org, PutTeamMember, &TeamMemberIn{team.ID, user})
+	w.must(root, org, DeleteTeam, &TeamByIDIn{team.ID})
+	if n := w.rows(teamMemberTable); n != 0 {
+		t.Errorf("%d members are left of a team that is gone", n)
+	}
+	w.verify()
+}
+
 // A number is never used twice under a key, whichever team has it.
 func TestTeams_NumbersUnderARetiredKey(t *testing.T) {
 	t.Parallel()

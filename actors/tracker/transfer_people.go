@@ -82,8 +82,9 @@ type transferredUser struct {
 }
 
 var transferIssuedUsers = rowKind("issued_user", issuedUserTable, atLast, func(b, key, _ []byte) ([]byte, error) {
-	if len(key) < 2 {
+	user, _, ok := storage.CutStr(key)
+	if !ok || user == "" {
 		return nil, fmt.Errorf("%w: issued user of %d bytes", storage.ErrFormat, len(key))
 	}
-	return appendJSON(b, transferredUser{UserID(key[:len(key)-1])})
+	return appendJSON(b, transferredUser{UserID(user)})
 })
