@@ -72,6 +72,28 @@ func tokenPrincipal(home *storage.View, id storage.ID, g *tokenGrant) (p Princip
 	return p, err
 }
 
+// stillStored returns UNAUTHORIZED if the workspace that stored a credential has it no longer.
+// It takes away the permissions that the credential's OAuth client has lost.
+func (p *Principal) stillStored(home *storage.View) error {
+	if p.SCIM != 0 {
+		id, _ := storage.ParseID(p.Token)
+		there, err := home.Has(scimConnectionTable, storage.Key(nil).DescID(id))
+		if err != nil {
+			return fmt.Errorf("look for a SCIM connection: %w", err)
+		}
+		if !there {
+			return Unauthorized()
+		}
+		return nil
+	}
+	stored, err := AuthenticateMaker(home, &LaneMaker{Token: p.Token, Client: p.Kind == OAuthAccessToken})
+	if err != nil {
+		return err
+	}
+	p.Permissions &= stored.Permissions
+	return nil
+}
+
 // ResolveCaller returns the rights of a principal in the workspace that v reads. The
 // error is NOT_FOUND if the workspace does not exist or the principal is not a member,
 // so that the two can't be told apart (Decision 11).

@@ -217,5 +217,30 @@ func (tx *Tx) admit(op *Op, req *Request, in any) error {
 	if req.permit.about != about {
 		return fmt.Errorf("%s: the permit is for another workspace", op.Name)
 	}
+	if req.permit.basis == basisAdmission && op.Needs.Level >= Read {
+		return tx.stillMay(op)
+	}
 	return nil
+}
+
+// stillMay returns an error if the caller of a step has lost the right to it since the
+// workflow was admitted: while a step waits for its turn a credential may end, or a role may
+// change. A credential that another workspace stores is not looked at, only the role of its
+// actor here.
+func (tx *Tx) stillMay(op *Op) error {
+	p := tx.Caller.Principal
+	if p.Root || p.Token == "" {
+		return nil // the operator, or the service itself
+	}
+	v := tx.Reader()
+	if p.Home == tx.Workspace() {
+		if err := p.stillStored(v); err != nil {
+			return err
+		}
+	}
+	caller, err := ResolveCaller(v, p)
+	if err != nil {
+		return err
+	}
+	return (&Request{Caller: caller}).Admit(op, op.Needs)
 }

@@ -217,6 +217,62 @@ func TestRequest_AdmitIsForOneOperation(t *testing.T) {
 	}
 }
 
+// A step does not change members by rights that have ended since the request was admitted.
+func TestMembers_RightsEndBeforeTheStep(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		end  func(w *testService, home Onboarded, admin UserID, token TokenID)
+		want Code
+	}{
+		{"the token is deleted", func(w *testService, home Onboarded, _ UserID, token TokenID) {
+			w.must(home.Token.Secret, home.Workspace.ID, DeleteToken, &DeleteTokenIn{token})
+		}, CodeUnauthorized},
+		{"the admin is removed", func(w *testService, home Onboarded, admin UserID, _ TokenID) {
+			w.must(home.Token.Secret, home.Workspace.ID, RemoveMember, &MemberIn{admin})
+		}, CodeNotFound},
+		{"the admin becomes a member", func(w *testService, home Onboarded, admin UserID, _ TokenID) {
+			w.must(home.Token.Secret, home.Workspace.ID, PatchMember, &PatchMemberIn{admin, RoleMember})
+		}, CodeForbidden},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newTestService(t)
+			home := w.onboard("home")
+			in := &AddMemberIn{Name: Some("somebody"), Role: RoleAdmin}
+			admin := decode[Member](w, w.must(home.Token.Secret, home.Workspace.ID, AddMember, in).Body).UserID
+			token := w.mintAs(home.Token.Secret, home, CreateTokenIn{UserID: admin, Permissions: words("admin")})
+			w.between = func(int) {
+				w.between = nil
+				row.end(w, home, admin, token.ID)
+			}
+			_, err := w.ask(token.Secret, home.Workspace.ID, AddMember, in)
+			wantCode(t, err, row.want)
+			w.verify()
+		})
+	}
+}
+
+// Nor does it provision a user for a connection that has ended.
+func TestSCIMUser_ConnectionEndsBeforeTheStep(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	connection, err := ParseCredential(p.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.between = func(int) {
+		p.between = nil
+		p.must(p.home.Token.Secret, p.home.Workspace.ID, DeleteSCIMConnection, &RecordIn{ID: connection.ID.String()})
+	}
+	_, err = p.try(CreateSCIMUser, &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: "ann"}})
+	wantCode(t, err, CodeUnauthorized)
+	if n := p.rows(scimUserTable); n != 0 {
+		t.Errorf("%d users were provisioned", n)
+	}
+	p.verify()
+}
+
 func TestPermit_JSON(t *testing.T) {
 	t.Parallel()
 	want := permitDeletion(storage.ID{1, 2})

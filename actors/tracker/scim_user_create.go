@@ -101,7 +101,7 @@ var CreateSCIMUser = NewWorkflow[CreateSCIMUserIn, SCIMUser]("CreateScimUser", "
 	return memberFlow(f, createSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, User: in.attributes(), Active: active})
 }, SCIMScope(SCIMUsersWrite), Answers(Created), Audits(auditMember))
 
-var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{}, createSCIMUser, Audits(auditMember))
+var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{Level: Read}, createSCIMUser, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
 func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	if err := tx.freeUserName(in.User.UserName, ""); err != nil {

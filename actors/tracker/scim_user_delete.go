@@ -15,7 +15,7 @@ var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remo
 	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
 }, SCIMScope(SCIMUsersWrite), WithSpaceEffect(FreesSpace), Refuses(CodeConflict), Audits(auditMember))
 
-var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithSpaceEffect(FreesSpace), Audits(auditMember))
+var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{Level: Read}, deleteSCIMUser, SCIMScope(SCIMUsersWrite), WithSpaceEffect(FreesSpace), Audits(auditMember))
 
 func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)

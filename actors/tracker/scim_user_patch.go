@@ -37,7 +37,7 @@ var PatchSCIMUser = NewWorkflow[PatchSCIMUserIn, SCIMUser]("PatchScimUser", "Cha
 	return memberFlow(f, patchSCIMUserOp, &step)
 }, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
-var patchSCIMUserOp = NewCommand[patchSCIMUserStep, SCIMUser]("PatchScimUserHere", "Change a provisioned user", Needs{}, patchSCIMUser, Audits(auditMember))
+var patchSCIMUserOp = NewCommand[patchSCIMUserStep, SCIMUser]("PatchScimUserHere", "Change a provisioned user", Needs{Level: Read}, patchSCIMUser, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
 func patchSCIMUser(tx *Tx, in *patchSCIMUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)

@@ -21,7 +21,7 @@ var PutSCIMUser = NewWorkflow[PutSCIMUserIn, SCIMUser]("PutScimUser", "Replace a
 	})
 }, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
-var putSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("PutScimUserHere", "Replace a provisioned user", Needs{}, putSCIMUser, Audits(auditMember))
+var putSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("PutScimUserHere", "Replace a provisioned user", Needs{Level: Read}, putSCIMUser, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
 func putSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)
