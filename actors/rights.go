@@ -7,7 +7,9 @@ import (
 
 // Engine.Admit looks at a caller's rights before the command waits for its turn. So that no
 // command acts by rights that have ended meanwhile, the workspace's actor runs none whose
-// caller was found out before the last change of what the rights come from.
+// caller was found out before the last change of what the rights come from. It finds out the
+// caller again where the workspace alone decides that. Otherwise it refuses the command, and
+// the engine looks again and sends the command anew.
 
 // maxAdmissions is how often the rights to one command are looked at before it is refused.
 const maxAdmissions = 8
@@ -31,6 +33,66 @@ func (w *workspaceActor) outdated(c *call) bool {
 		}
 	}
 	return false
+}
+
+// admitsAgain reports whether the caller of an outdated command may still run it, as far as this
+// workspace decides that, and sets the command's caller. Commands that the engine has to send
+// anew come behind those that have arrived meanwhile. If these change rights too, as do many
+// changes of tokens or members at once, the command would be outdated again each time.
+func (w *workspaceActor) admitsAgain(c *call) bool {
+	old, _ := c.req.Access.(*admission)
+	if old == nil || old.target.workspace != w.h.workspace {
+		return false
+	}
+	if w.admits(c) { // it was found out since, for another command
+		return true
+	}
+	e := w.engine
+	at := accessVersion{workspace: w.h.workspace, shard: w.h.shard.number, generation: e.generations.of(w.h.workspace).Load(), epoch: w.h.epoch}
+	fresh := &admission{credential: old.credential, target: at}
+	v := storage.NewView(e.state, w.h.shard.number, w.h.workspace)
+	principal := old.caller.Principal
+	if !principal.Root {
+		credential, err := tracker.ParseCredential(c.req.Credential)
+		if err != nil || credential.Home != w.h.workspace {
+			return false
+		}
+		if principal, err = tracker.Authenticate(&v, credential); err != nil || principal.Expired(e.now()) {
+			return false
+		}
+		fresh.home = at
+	}
+	var err error
+	if fresh.caller, err = tracker.ResolveCaller(&v, principal); err != nil {
+		return false
+	}
+	if principal.Lane != nil {
+		fresh.maker = w.makerHere(&v, &principal.Lane.Maker, at)
+		if fresh.maker == nil || fresh.caller.MadeBy(&fresh.maker.caller) != nil {
+			return false
+		}
+	}
+	fresh.used.Store(old.used.Load())
+	e.callers.keep(fresh)
+	c.req.Caller = fresh.caller
+	return c.req.Admit(c.op, c.op.Needs) == nil
+}
+
+// makerHere returns the maker of a lane, or nil if that is not decided by this workspace alone.
+// v reads the workspace, and at is its state.
+func (w *workspaceActor) makerHere(v *storage.View, m *tracker.LaneMaker, at accessVersion) *admission {
+	if m.Operator() || m.KeptIn(at.workspace) != at.workspace {
+		return nil
+	}
+	principal, err := tracker.AuthenticateMaker(v, m)
+	if err != nil || principal.Expired(w.engine.now()) {
+		return nil
+	}
+	caller, err := tracker.ResolveCaller(v, principal)
+	if err != nil {
+		return nil
+	}
+	return &admission{credential: m.Name(at.workspace), home: at, target: at, caller: caller}
 }
 
 // changesRights reports whether the open batch changes rights that a command may need. Its

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -69,4 +70,44 @@ func TestCommand_RightsEndWhileItWaits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Commands that change rights do not make each other, nor commands among them, fail, however
+// many wait: none is sent anew for each change before it.
+func TestCommand_ManyChangeRights(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, func(c *Config) { c.OpenOnboarding = true })
+		mine := b.onboard("mine")
+		writer := b.token(mine, "write")
+		lane := b.lane(mine, mine.credential)
+		session, err := tracker.ParseCredential(lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		const changes = 5 * maxAdmissions
+		var all sync.WaitGroup
+		send := func(credential string, op *tracker.Op, in any) {
+			req := b.admitted(mine.id, credential, op)
+			all.Go(func() {
+				if _, err := b.engine.Do(req, op, in); err != nil {
+					t.Errorf("%s: %v", op.Name, err)
+				}
+			})
+		}
+		for i := range changes {
+			send(mine.credential, tracker.CreateTeam, &tracker.CreateTeamIn{Name: "Team", Key: fmt.Sprint("T", i)})
+		}
+		send(writer.Secret, tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Among them"})
+		send(lane, tracker.Heartbeat, &tracker.HeartbeatIn{ID: tracker.SessionID(session.ID.String())})
+		for range changes + 2 { // a change of rights has a batch of its own
+			synctest.Wait()
+			b.local.release()
+		}
+		synctest.Wait()
+		b.local.setFate(nil)
+		b.local.release()
+		all.Wait()
+	})
 }

@@ -110,7 +110,7 @@ func (w *workspaceActor) run(c *call) {
 		w.drop()
 		return
 	}
-	if w.outdated(c) {
+	if w.outdated(c) && !w.admitsAgain(c) {
 		w.refuse(c, errOutdated)
 		return
 	}
