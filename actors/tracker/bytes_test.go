@@ -227,6 +227,30 @@ func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 	}
 }
 
+// An identity provider is limited, except for changes that only take access away.
+func TestBytes_SCIMIsLimited(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	org := p.home.Workspace.ID
+	ann, bob := p.user("ann"), p.user("bob")
+	group := p.group("Group", ann.ID, bob.ID)
+	all, _ := p.stores(org)
+	p.limit(org, Limits{Bytes: all})
+	refused := func(op *Op, in any) {
+		t.Helper()
+		_, err := p.try(op, in)
+		wantLimit(t, err, "bytes", all)
+	}
+	refused(CreateSCIMUser, &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: "carl"}})
+	refused(CreateSCIMGroup, &CreateSCIMGroupIn{SCIMBase: scimHere, SCIMGroupIn: SCIMGroupIn{DisplayName: "Other"}})
+	refused(PatchSCIMUser, patchUser(ann.ID, "replace", "displayName", `"Ann"`))
+	p.provision(PatchSCIMGroup, patchGroup(group.ID, "remove", fmt.Sprintf("members[value eq %q]", bob.ID), ""))
+	p.active(ann.ID, false)
+	refused(PatchSCIMUser, patchUser(ann.ID, "replace", "active", "true"))
+	p.provision(DeleteSCIMUser, &DeleteSCIMUserIn{SCIMBase: scimHere, ID: bob.ID})
+	p.verify()
+}
+
 // Limits apply to the calls of providers.
 func TestBytes_ProvidersAreLimited(t *testing.T) {
 	t.Parallel()

@@ -123,8 +123,9 @@ func (l *WriteBuffer) limited(op *Op, req *Request) bool {
 	case op.Space != UsesSpace, req.Caller.Root, l.store.CountingBelow() != nil:
 		return false
 	}
-	// Calls of providers are stored by the service itself, and limited.
-	return req.Caller.Type != ActorSystem || req.permit.basis == basisSignature
+	// Calls of providers are stored by the service itself, and limited. A SCIM connection is
+	// neither a user nor an agent, and is limited too.
+	return req.Caller.Type != ActorSystem || req.Caller.SCIM != 0 || req.permit.basis == basisSignature
 }
 
 // charge adds to the workspace's counters the bytes and rows that the command wrote, and
@@ -135,7 +136,7 @@ func (l *WriteBuffer) charge(tx *Tx, op *Op, req *Request) error {
 		return nil
 	}
 	most := &effectiveLimits{}
-	limited := l.limited(op, req)
+	limited := tx.limited && l.limited(op, req)
 	if limited {
 		var err error
 		if most, err = l.most(tx); err != nil {

@@ -95,6 +95,7 @@ func (tx *Tx) setSCIMMembers(team TeamID, wanted []UserID) (changed bool, err er
 		changed = true
 	}
 	joined, err := tx.joinAll(team, wanted)
+	tx.limited = tx.limited && (joined || !changed)
 	return changed || joined, err
 }
 

@@ -144,6 +144,7 @@ func (tx *Tx) changeMembership(team TeamID, m *scimMembership) (changed bool, er
 		return false, err
 	}
 	joined, err := tx.joinAll(team, join)
+	tx.limited = tx.limited && (joined || !left)
 	return left || joined, err
 }
 

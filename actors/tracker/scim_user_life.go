@@ -104,6 +104,7 @@ func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) error {
 	for _, team := range joined {
 		u.Teams = append(u.Teams, TeamID(team.String()))
 	}
+	tx.limited = false
 	return nil
 }
 

@@ -35,7 +35,8 @@ type Tx struct {
 	// audits are the kinds of acts that the command records, and acts those of them so far.
 	audits []string
 	acts   []auditNote
-	// limited is set if the limits of the workspace apply to the command.
+	// limited is set if the limits of the workspace apply to the command. A command that only
+	// takes access away clears it: that must work where there is no room.
 	limited bool
 	// founder is the user that a request without a credential makes.
 	founder UserID
