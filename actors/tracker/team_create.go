@@ -23,7 +23,7 @@ func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if tx.Caller.Role == RoleGuest && !in.IsPublic.Or(true) {
-		return Reply{}, Forbidden("A guest sees public teams only and can't make a private one.", "Ask a member or an admin of the workspace.")
+		return Reply{}, errGuestsTeam()
 	}
 	owner := UserID(tx.Caller.ID)
 	if tx.Caller.Root {
@@ -47,6 +47,11 @@ func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
 		}
 	}
 	return Reply{Outcome: Created, Body: body}, nil
+}
+
+// errGuestsTeam is the error for a guest who would make a private team, or make a team private.
+func errGuestsTeam() *Error {
+	return Forbidden("A guest sees public teams only and can't make a private one.", "Ask a member or an admin of the workspace.")
 }
 
 // addTeam inserts a team and sets its id, workspace and times.

@@ -50,10 +50,15 @@ func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	if row.Value.IsPublic && !t.IsPublic && !tx.Caller.Root && tx.Caller.Role != RoleGuest {
-		// Without membership the caller could not see the team any more.
-		if _, err := tx.joinTeam(t.ID, UserID(tx.Caller.ID)); err != nil {
-			return Reply{}, err
+	if row.Value.IsPublic && !t.IsPublic {
+		if tx.Caller.Role == RoleGuest {
+			return Reply{}, errGuestsTeam()
+		}
+		if !tx.Caller.Root {
+			// Without membership the caller could not see the team any more.
+			if _, err := tx.joinTeam(t.ID, UserID(tx.Caller.ID)); err != nil {
+				return Reply{}, err
+			}
 		}
 	}
 	body, err := teams.Update(tx, row, &t)

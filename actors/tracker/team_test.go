@@ -243,6 +243,23 @@ func TestPatchTeam_MadePrivateStaysInSight(t *testing.T) {
 	w.verify()
 }
 
+// A guest hides no team from the members: nobody but an admin could show it again.
+func TestPatchTeam_GuestsMakeNonePrivate(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	org := home.Workspace.ID
+	_, guest := w.member(home, RoleGuest, "write")
+	_, member := w.member(home, RoleMember, "write")
+	_, err := w.ask(guest, org, PatchTeam, &PatchTeamIn{ID: home.Team.ID, Name: Some("Other"), IsPublic: Some(false)})
+	wantCode(t, err, CodeForbidden)
+	if team := decode[Team](t, w.must(member, org, TeamByID, &TeamByIDIn{home.Team.ID}).Body); !team.IsPublic || team.Name != home.Team.Name {
+		t.Errorf("the team became %+v", team)
+	}
+	w.must(guest, org, PatchTeam, &PatchTeamIn{ID: home.Team.ID, Name: Some("Other"), IsPublic: Some(true)})
+	w.verify()
+}
+
 func TestTeams_Bounded(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
