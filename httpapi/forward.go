@@ -376,7 +376,8 @@ func (t *forwarding) build() error {
 func (t *forwarding) head(to *fasthttp.RequestHeader) {
 	x := t.x
 	x.ctx.Request.Header.CopyTo(to)
-	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, headerTraceparent, headerTracestate, string(markOversize)} {
+	// Trailer goes too: fasthttp writes none of the headers that it names, also none of this node.
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, fasthttp.HeaderTrailer, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, headerTraceparent, headerTracestate, string(markOversize)} {
 		to.Del(name)
 	}
 	if addr := t.server.client(x); addr.IsValid() {

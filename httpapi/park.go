@@ -87,7 +87,7 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 func (x *exchange) raw() []byte {
 	var header fasthttp.RequestHeader
 	x.ctx.Request.Header.CopyTo(&header)
-	for _, name := range [...]string{fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, string(markOversize)} {
+	for _, name := range [...]string{fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, fasthttp.HeaderTrailer, string(markOversize)} {
 		header.Del(name)
 	}
 	header.SetNoDefaultContentType(true)
