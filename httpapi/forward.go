@@ -394,5 +394,8 @@ func (t *forwarding) head(to *fasthttp.RequestHeader) {
 		to.SetProtocol("HTTP/1.1")
 	} // else the lines are passed on as they come, and the client knows no chunks
 	to.SetHost(x.host())
+	if x.target.authority != nil { // it would replace the host that was checked
+		to.SetRequestURIBytes(x.target.relative())
+	}
 	to.SetCanonical(headerRequestID, x.requestID())
 }

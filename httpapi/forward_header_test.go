@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -31,5 +35,47 @@ func TestForward_TrailerHidesNoHeaders(t *testing.T) {
 	}
 	if left := time.Until(req.Deadline); left > 2*time.Second {
 		t.Errorf("the owner has %s left", left)
+	}
+}
+
+// The owner takes the host of a forwarded request for one that was checked, so the request has
+// no other host in its target.
+func TestForward_HostOfTheTarget(t *testing.T) {
+	t.Parallel()
+	at := newAtlas("b")
+	type sent struct{ uri, host string }
+	seen := make(chan sent, 1)
+	at.haunt(t, "b", func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			seen <- sent{req.RequestURI, req.Host}
+			if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+				return
+			}
+		}
+	})
+	entry := at.join(t, "a") // its connections end before those of the other node
+	const asked = things + "?limit=2&search=a%20b"
+	for _, row := range []struct{ uri, host, want string }{
+		{"", "localhost:9", "localhost:9"},
+		{"", "evil.example", entry.addr},
+		{"http://evil.example", "localhost:9", entry.addr},
+		{"HTTPS://localhost:8", "evil.example", "localhost:8"},
+	} {
+		got := entry.raw(t, 1, "GET "+row.uri+asked+" HTTP/1.1\r\nHost: "+row.host+"\r\nAuthorization: Bearer "+token+"\r\n\r\n")[0]
+		if got.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", row.uri, got.StatusCode, got.body)
+		}
+		if one := <-seen; one != (sent{asked, row.want}) {
+			t.Errorf("%s with Host %s is sent on as %v", row.uri, row.host, one)
+		}
+	}
+	entry.raw(t, 1, "GET http://evil.example"+things+"? HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+	if one := <-seen; one.uri != things+"?" {
+		t.Errorf("an empty query: %s", one.uri)
 	}
 }

@@ -70,6 +70,15 @@ func (t *target) parse(uri []byte) targetProblem {
 	return targetFine
 }
 
+// relative returns the target without the host that an absolute URI names.
+func (t *target) relative() []byte {
+	uri := bytes.Clone(t.path)
+	if t.query != nil {
+		uri = append(append(uri, '?'), t.query...)
+	}
+	return uri
+}
+
 func (t *target) add(segment []byte) targetProblem {
 	if bytes.IndexByte(segment, '%') >= 0 {
 		start := len(t.scratch)
