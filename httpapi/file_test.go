@@ -52,6 +52,27 @@ func TestFile_Headers(t *testing.T) {
 	}
 }
 
+// A long name is left out of the header, which other nodes and clients could not read.
+func TestFile_LongName(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a"), a.join(t, "b")
+	for _, row := range []struct{ name, disposition string }{
+		{strings.Repeat("\U0001F600", 255), "inline; filename*=utf-8''" + strings.Repeat("%F0%9F%98%80", 255)},
+		{strings.Repeat("a", 20<<10), "inline"},
+	} {
+		owner.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+			return tracker.Reply{Body: []byte("x"), File: &tracker.File{Name: row.name, ContentType: "image/png"}}, nil
+		})
+		for at, node := range map[string]*bundle{"owner": owner, "another": entry} {
+			got := node.do(t, "GET", things+"/x", "")
+			if got.StatusCode != 200 || got.body != "x" || got.Header.Get("Content-Disposition") != row.disposition {
+				t.Errorf("%s: %d %.100s with a name of %d bytes: %.100s", at, got.StatusCode, got.body, len(row.name), got.Header.Get("Content-Disposition"))
+			}
+		}
+	}
+}
+
 const largePath = "/w/" + workspaceID + "/large"
 
 // largeBody is a body above the usual bound.

@@ -98,6 +98,10 @@ func describeKeeping(header *fasthttp.ResponseHeader, control []byte) {
 	header.SetCanonical(headerCacheControl, control)
 }
 
+// maxDisposition bounds the header with a file's name in bytes. Nodes read headers of 8 KiB from
+// each other, and clients not much more. Earlier versions imported names of any length.
+const maxDisposition = 4 << 10
+
 // describeFile sets the headers of a file's bytes. The bytes may come from an attacker:
 // a browser must neither guess another type than the given one nor run anything in them.
 // They never change under their address, but the right to see them does, so only the
@@ -105,9 +109,11 @@ func describeKeeping(header *fasthttp.ResponseHeader, control []byte) {
 func describeFile(header *fasthttp.ResponseHeader, f *tracker.File) {
 	describeKeeping(header, valueImmutable)
 	header.SetCanonical(headerContentPolicy, filePolicy)
-	if disposition := mime.FormatMediaType("inline", map[string]string{"filename": f.Name}); disposition != "" {
-		header.SetCanonical(headerDisposition, []byte(disposition))
+	disposition := mime.FormatMediaType("inline", map[string]string{"filename": f.Name})
+	if disposition == "" || len(disposition) > maxDisposition {
+		disposition = "inline"
 	}
+	header.SetCanonical(headerDisposition, []byte(disposition))
 }
 
 // respondFailure answers with an error in the shape all errors have.

@@ -30,6 +30,10 @@ type Attachment struct {
 // may have fewer. It is part of the format on disk.
 const attachmentChunkLen = 256 << 10
 
+// maxAttachmentName is the length of an attachment's name, in characters. The name is in a
+// header of the answer with the bytes.
+const maxAttachmentName = 255
+
 // attachments holds the records of attachments. Their bytes are in rows of their own,
 // under the attachment's id and a number that starts at 0.
 var attachments = storage.Table[Attachment]{

@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -18,6 +20,8 @@ func TestImport_BoundsTexts(t *testing.T) {
 		team  = "01935000-0000-7000-8000-0000000000bb"
 		issue = "01935000-0001-7000-8000-0000000000dd"
 		at    = `"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"`
+
+		picture = "\x89PNG\r\n\x1a\n"
 	)
 	id := func(n int) string { return fmt.Sprintf("01935001-%04x-7000-8000-000000000000", n) }
 	labels := func(n, size int) string {
@@ -53,6 +57,7 @@ func TestImport_BoundsTexts(t *testing.T) {
 		{"comment", `"issueId":"` + issue + `","body":"B","authorType":"user","authorId":%s`, maxImportText},
 		{"session", `"issueId":"` + issue + `","agentId":"a","actorType":"agent","status":"completed","provider":"p","result":%s`, 131_072},
 		{"ticket", `"source":"sms","status":"open","lastMessageAt":"2026-01-01T00:00:00.000Z","from":"F","subject":%s`, 1_000},
+		{"attachment", fmt.Sprintf(`"issueId":%q,"contentType":"image/png","size":%d,"sha256":"%x","contentBase64":%q,`, issue, len(picture), sha256.Sum256([]byte(picture)), base64.StdEncoding.EncodeToString([]byte(picture))) + `"name":%s`, 255},
 		{"deal", `"name":"D","stage":"new","contact":%s`, 500},
 		{"support_channel", `"type":"email","name":%s`, 200},
 	} {
