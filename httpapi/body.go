@@ -108,11 +108,16 @@ func (s *Server) maybeSigned(uri []byte) bool {
 // bodyUnderWay reports whether a part of the body may not have arrived yet.
 func (x *exchange) bodyUnderWay() bool { return !x.read && x.ctx.RequestBodyStream() != nil }
 
-// readBody reads the body, never more than the route takes; once.
+// readBody reads the body, never more than the route takes; once. After a failure a part of the
+// body is gone, so the next call has the same error.
 func (s *Server) readBody(x *exchange) error {
-	if x.read {
-		return nil
+	if !x.read && x.lost == nil {
+		x.lost = s.takeBody(x)
 	}
+	return x.lost
+}
+
+func (s *Server) takeBody(x *exchange) error {
 	x.body = x.body[:0]
 	stream := x.ctx.RequestBodyStream()
 	if stream == nil {

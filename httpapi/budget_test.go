@@ -299,6 +299,21 @@ func TestBudget_Parked(t *testing.T) {
 	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
 }
 
+// A large message for which there was no room while nobody served its workspace is refused for
+// that. The rest of it must not pass for the whole.
+func TestBudget_BodyRefusedWhileNobodyServes(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("")
+	entry := a.join(t, "a", func(c *Config) { c.Limits = Limits{AnonymousBytes: freeBytes + 1} })
+	entry.engine.set(scoped(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) { panic("not run") }))
+	time.AfterFunc(0, func() {
+		testkit.Eventually(t, "the request to look for its owner", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.looks > 0 })
+		a.move("a")
+	})
+	message := callOf("log", `{"message":"`+strings.Repeat("x", 3*freeBytes)+`"}`)
+	refusedWith(t, entry.do(t, "POST", sessionTools, message), "--anonymous-bytes-in-flight")
+}
+
 func BenchmarkBudget(b *testing.B) {
 	limits := &Limits{Bytes: 1 << 30, WorkspaceBytes: 1 << 28}
 	budget := newBudget(limits, func(string) {})

@@ -38,8 +38,9 @@ type exchange struct {
 	packed []byte
 	// constant is the answer if it never changes.
 	constant *constantBody
-	// read says that the body was read to its end.
+	// read says that the body was read to its end, and lost is the error if it can't be.
 	read bool
+	lost error
 	// oversize says that the body was refused by its length, before any of it was
 	// read.
 	oversize bool
@@ -108,6 +109,7 @@ func (s *Server) release(x *exchange) {
 		x.resumed.waiting.Leave()
 		x.resumed = nil
 	}
+	x.lost = nil
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.parked = nil, nil, nil, "", false, false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
 	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
