@@ -43,11 +43,13 @@ func TestImport_HoldsPayloadsToTheirRules(t *testing.T) {
 		{DraftIssueCreate, `{"title":"x","teamId":"x"}`, "data.payload.teamId must be an id"},
 		{DraftIssueUpdate, `{"title":null}`, "data.payload.title must not be null"},
 		{DraftIssueUpdate, `{"prState":"bogus"}`, "data.payload.prState must be one of"},
+		{DraftIssueUpdate, `{"note":[1e999]}`, "data.payload has a number out of the range"},
+		{DraftIssueUpdate, `{"note":-1` + strings.Repeat("0", 309) + `}`, "data.payload has a number out of the range"},
 		{DraftIssueUpdate, `null`, "data.payload must be an object"},
 		{DraftComment, `{}`, "data.payload.body is missing"},
 		{DraftComment, `{"body":"` + long(65537) + `"}`, "data.payload.body must be at most 65536 characters"},
 		{DraftIssueCreate, `{"title":"` + long(1000) + `","status":"todo","estimate":3e2,"labelIds":` + labels(100) + `,"cycleId":null,"snoozedUntil":"2026-01-01T00:00:00+99:00","prState":"unused"}`, ""},
-		{DraftIssueUpdate, `{"description":null,"isDraft":true,"subIssueSortOrder":-1.5,"body":7}`, ""},
+		{DraftIssueUpdate, `{"description":null,"isDraft":true,"subIssueSortOrder":-1.5,"body":7,"note":[1e308,1e-999,"1e999"]}`, ""},
 		{DraftComment, `{"body":"` + long(65536) + `","title":7}`, ""},
 	} {
 		switch err := draft(row.kind, row.payload); {

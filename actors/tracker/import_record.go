@@ -1,12 +1,16 @@
 package tracker
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"switchyard/storage"
 )
@@ -122,6 +126,9 @@ func faultIn(lengths map[string]int, path string, v reflect.Value, optional bool
 			}
 		}
 	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() && !numbersFit(v.Bytes()) {
+			return path + " has a number out of the range of a double-precision number."
+		}
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return "" // JSON, which was read
 		}
@@ -143,6 +150,24 @@ func faultIn(lengths map[string]int, path string, v reflect.Value, optional bool
 		return faultOfText(path, v, optional)
 	}
 	return ""
+}
+
+// numbersFit reports whether every number in a JSON value fits a double. The value is kept as it
+// is written, and clients could not read an answer with it otherwise (Decision 3).
+func numbersFit(value []byte) bool {
+	dec := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return true // the end: its line was checked before
+		}
+		if token.Kind() != '0' {
+			continue
+		}
+		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+			return false
+		}
+	}
 }
 
 // faultOfWord says what is wrong with a text that must be one of some words, or "".
