@@ -103,10 +103,16 @@ func New(cfg Config) (*Gossip, error) {
 	if cfg.Tune != nil {
 		cfg.Tune(conf, &m.times)
 	}
-	if m.list, err = memberlist.Create(conf); err != nil {
+	bounded, err := newTransport(host, port, conf.Logger)
+	if err != nil {
 		return nil, fmt.Errorf("listen for gossip at %s: %w", cfg.Bind, err)
 	}
-	m.ip, m.port = ip, conf.BindPort // memberlist sets the port that it took
+	conf.Transport, conf.BindPort, conf.AdvertisePort = bounded, bounded.GetAutoBindPort(), bounded.GetAutoBindPort()
+	if m.list, err = memberlist.Create(conf); err != nil {
+		_ = bounded.Shutdown() // memberlist may have done so
+		return nil, fmt.Errorf("gossip at %s: %w", cfg.Bind, err)
+	}
+	m.ip, m.port = ip, conf.BindPort
 	m.Addr = net.JoinHostPort(reached, strconv.Itoa(m.port))
 	return m, nil
 }
