@@ -38,7 +38,7 @@ type duplicates struct {
 	closed   int             // issues that were looked at
 	rows     *storage.Cursor // of issues; nil until there is one to compare
 	// open walks the issues that are not closed; openAt is where it was last in each
-	// status.
+	// status, in the present segment.
 	open   *storage.Cursor
 	openAt [len(issueStatuses)]storage.Doc
 }
@@ -70,9 +70,6 @@ func (d *PossibleDuplicate) append(b []byte) (_ []byte, err error) {
 func (tx *Tx) possibleDuplicates(title string) ([]duplicate, error) {
 	terms := tx.terms(title)
 	d := duplicates{tx: tx, mask: signature(terms), terms: len(terms)}
-	for i := range d.openAt {
-		d.openAt[i] = math.MaxUint64
-	}
 	if err := tx.recent().load(tx); err != nil {
 		return nil, err
 	}
@@ -197,6 +194,11 @@ func (d *duplicates) goesOn() bool { return d.read <= maxRead && d.compared < ma
 // the rarest so far. The issue's signature bounds how many of the others it has.
 func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment, terms []term) error {
 	newest := s.Newest // no issue that is still to come is newer
+	// The segment before may have ended with older issues than this one begins with: issues
+	// that were changed are indexed again, in a newer segment.
+	for i := range d.openAt {
+		d.openAt[i] = math.MaxUint64
+	}
 	type list struct {
 		*storage.PostingList
 		term term
