@@ -65,7 +65,7 @@ func takeIssue(im *importing, data []byte) error {
 			return err
 		}
 	}
-	if err := tx.indexNew(&t); err != nil {
+	if err := tx.indexImported(&t); err != nil {
 		return err
 	}
 	return tx.aggregateIssue(nil, &t)

@@ -81,6 +81,48 @@ func (tx *Tx) indexNew(t *Issue) error {
 	return tx.indexLater()
 }
 
+// indexImported notes an issue that was stored with the id that it had elsewhere. Segments are made in the
+// order of the ids. So an issue that is older than one which the index has, or is about to have, counts as
+// changed: the segment of its place was made without it, or is just being made.
+func (tx *Tx) indexImported(t *Issue) error {
+	newest, err := tx.newestIndexed()
+	if err != nil {
+		return err
+	}
+	if storage.DocOf(t.id()) < newest {
+		return tx.indexAgain(t)
+	}
+	return tx.indexNew(t)
+}
+
+// newestIndexed returns the newest issue that is there, or that the index may have had before the issue
+// was deleted.
+func (tx *Tx) newestIndexed() (storage.Doc, error) {
+	m, err := tx.manifest()
+	if err != nil {
+		return 0, err
+	}
+	newest := m.Through
+	err = tx.Rows(issueTable, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) == storage.ListedKeyLen {
+			newest = max(newest, storage.DocOfKey(fields))
+		}
+		return false, nil
+	})
+	if err == nil {
+		err = tx.RowsBack(searchChanged, nil, nil, func(fields, _ []byte) (bool, error) {
+			if len(fields) == len(storage.ID{}) {
+				newest = max(newest, storage.DocOf(storage.ID(fields)))
+			}
+			return false, nil
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for the newest issue of the index: %w", err)
+	}
+	return newest, nil
+}
+
 // indexLater sets the timer that makes a segment, once there are issues enough for one.
 func (tx *Tx) indexLater() error {
 	waiting := tx.recent().waiting
