@@ -14,6 +14,7 @@ import (
 // hosting manages the replicas of one node for placement.
 type hosting interface {
 	report() []placement.GroupReport
+	full() bool // see reportAnswer
 	hostReplica(shard storage.Shard) error
 	dropReplica(shard storage.Shard) error
 	changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error
@@ -27,7 +28,18 @@ type reportRequest struct {
 
 type reportAnswer struct {
 	Groups []placement.GroupReport `json:"groups"`
+	// Full is set while the node should lead nothing and take no replicas. The reports of its groups
+	// say so too, but a node without a group has none. Versions before this field leave it out.
+	Full bool `json:"full,omitempty"`
 }
+
+func answerReport(own hosting) reportAnswer {
+	return reportAnswer{Groups: own.report(), Full: own.full()}
+}
+
+// full reports whether the node should lead nothing and take no replicas, also for an answer of a
+// version without the field.
+func (a *reportAnswer) full() bool { return a.Full || len(a.Groups) > 0 && a.Groups[0].Full }
 
 type hostRequest struct {
 	Shard storage.Shard `json:"shard"`
@@ -60,7 +72,7 @@ func placementHandlers(own hosting, learn func(from string, registry []byte)) ma
 			if len(in.Registry) > 0 {
 				learn(from, in.Registry)
 			}
-			return json.Marshal(reportAnswer{Groups: own.report()})
+			return json.Marshal(answerReport(own))
 		},
 		rpcHost: func(_ context.Context, _ string, body []byte) ([]byte, error) {
 			var in hostRequest

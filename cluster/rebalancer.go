@@ -142,12 +142,12 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 	if !ok {
 		return
 	}
-	reports := m.collector.collect(ctx, r, m.Members.registrySnapshot())
+	reports, full := m.collector.collect(ctx, r, m.Members.registrySnapshot())
 	state := placement.State{
 		Shards:       r.shards,
 		EverThree:    r.everThree,
 		ReplaceAfter: m.ReplaceAfter,
-		Members:      markFullNodes(r.members, reports),
+		Members:      markFullNodes(r.members, full),
 		Reports:      reports,
 	}
 	now := time.Now()

@@ -42,6 +42,8 @@ type simNode struct {
 	w     *simCluster
 	name  string
 	hosts map[storage.Shard]bool
+	// noRoom has it report a full disk.
+	noRoom bool
 }
 
 func newSimCluster(shards int, names ...string) *simCluster {
@@ -101,7 +103,7 @@ func (n *simNode) report() []placement.GroupReport {
 		if !n.hosts[storage.Shard(id)] {
 			continue
 		}
-		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7}
+		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7, Full: n.noRoom}
 		r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
 		if g.leader == n.name {
 			r.Leads, r.Epoch, r.Applied = true, g.term, 9
@@ -115,6 +117,8 @@ func (n *simNode) report() []placement.GroupReport {
 	}
 	return reports
 }
+
+func (n *simNode) full() bool { return n.noRoom }
 
 func (n *simNode) has(shard storage.Shard) bool {
 	n.w.mu.Lock()
@@ -262,6 +266,28 @@ func TestRebalancer_SlowNodeDelaysButDoesNotStop(t *testing.T) {
 			if len(g.voters) != 3 || slices.Contains(g.voters, "b") {
 				t.Errorf("shard %d is on %v", id, g.voters)
 			}
+		}
+	})
+}
+
+// A node whose disk is full gets no replica either while it has none.
+func TestRebalancer_AFullNodeWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimCluster(3, "a", "b", "c", "d")
+		w.nodes["b"].noRoom = true
+		var out bytes.Buffer
+		m := w.rebalancer(&out)
+		m.gained()
+		time.Sleep(time.Minute)
+		m.close()
+		for id, g := range w.groups {
+			if len(g.voters) != 3 || slices.Contains(g.voters, "b") {
+				t.Errorf("shard %d is on %v", id, g.voters)
+			}
+		}
+		if said := out.String(); strings.Contains(said, "step.node=b") || !strings.Contains(said, "step.node=c") {
+			t.Errorf("log:\n%s", said)
 		}
 	})
 }

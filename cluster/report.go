@@ -23,10 +23,16 @@ type replicaChange struct {
 	Node   string        `json:"node"`
 }
 
+// full reports whether this node should lead nothing and take no replicas: its disk is full or
+// damaged, or its clock is wrong.
+func (n *Node) full() bool {
+	return n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load()
+}
+
 // report describes the groups on this node.
 func (n *Node) report() []placement.GroupReport {
 	var reports []placement.GroupReport
-	full := n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load()
+	full := n.full()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
 			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full}

@@ -46,15 +46,16 @@ type reportCollector struct {
 	peers nodeCaller
 }
 
-// collect returns the reports of the members that answered. Members that gossip shows as dead are
-// not asked: a paused one would use up the whole time-out each time.
-func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) map[string][]placement.GroupReport {
+// collect returns the reports of the members that answered, and those of them that should lead nothing
+// and take no replicas. Members that gossip shows as dead are not asked: a paused one would use up the
+// whole time-out each time.
+func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) (found map[string][]placement.GroupReport, full map[string]bool) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	found := map[string][]placement.GroupReport{}
+	found, full = map[string][]placement.GroupReport{}, map[string]bool{}
 	request, err := json.Marshal(reportRequest{Registry: registry})
 	if err != nil { // byte slices always marshal
-		return found
+		return found, full
 	}
 	var (
 		mu    sync.Mutex
@@ -65,34 +66,35 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 			continue
 		}
 		asked.Go(func() {
-			groups, err := g.ask(ctx, m.Name, request)
+			answer, err := g.ask(ctx, m.Name, request)
 			if err != nil {
 				return // the plan and the status show that it does not answer
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			found[m.Name] = inRange(groups, r.shards)
+			full[m.Name] = answer.full()
+			found[m.Name] = inRange(answer.Groups, r.shards)
 		})
 	}
-	own := g.own.report()
+	own := answerReport(g.own)
 	asked.Wait()
-	found[g.self] = own
-	return found
+	found[g.self], full[g.self] = own.Groups, own.full()
+	return found, full
 }
 
 // markFullNodes returns the members with draining set for nodes with a full disk: other nodes take
 // over their leaderships and, where there is room, their replicas.
-func markFullNodes(members []placement.Member, reports map[string][]placement.GroupReport) []placement.Member {
+func markFullNodes(members []placement.Member, full map[string]bool) []placement.Member {
 	out := slices.Clone(members)
 	for i := range out {
-		if r := reports[out[i].Name]; len(r) > 0 && r[0].Full {
+		if full[out[i].Name] {
 			out[i].Draining = true
 		}
 	}
 	return out
 }
 
-func (g *reportCollector) ask(ctx context.Context, node string, request []byte) ([]placement.GroupReport, error) {
+func (g *reportCollector) ask(ctx context.Context, node string, request []byte) (*reportAnswer, error) {
 	body, err := g.peers.call(ctx, node, rpcReport, request)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its groups: %w", node, err)
@@ -101,7 +103,7 @@ func (g *reportCollector) ask(ctx context.Context, node string, request []byte) 
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, fmt.Errorf("read the groups of %s: %w", node, err)
 	}
-	return answer.Groups, nil
+	return &answer, nil
 }
 
 // inRange drops reports of shards that the cluster does not have.

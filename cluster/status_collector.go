@@ -47,7 +47,7 @@ func (v *statusCollector) status(ctx context.Context) Topology {
 	}
 	r, _ := v.members.membersView()
 	// Other requests wait for this result, so it does not end with this request's context.
-	reports := v.collector.collect(context.WithoutCancel(ctx), r, nil)
+	reports, _ := v.collector.collect(context.WithoutCancel(ctx), r, nil)
 	v.latest, v.collectedAt = v.assemble(r, reports, time.Now()), time.Now()
 	return v.latest
 }
