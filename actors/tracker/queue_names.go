@@ -76,7 +76,7 @@ func (n *queueNames) among(prefix storage.Key, index storage.TableID) (seen bool
 		}
 		n.left--
 		_, err := sessions.Record(n.v, fields[len(fields)-storage.ListedKeyLen:], func(rec storage.Record) (err error) {
-			if n.v.decidesByRecord(rec) {
+			if rec.Flags()&sessionOrphan != 0 || n.v.decidesByRecord(rec) {
 				seen, err = n.v.canViewSession(rec)
 			} else {
 				seen, err = n.seen.byIssue(rec, n.v.canViewSession)

@@ -14,9 +14,8 @@ func (v *View) canViewSession(rec storage.Record) (bool, error) {
 		id, _ := storage.ParseID(storedText(rec.JSON(), "id"))
 		return id == lane.Session, nil
 	}
-	flags := rec.Flags()
-	if flags&sessionOrphan != 0 {
-		return v.Caller.CanViewTeam(rec.Team()) && (flags&sessionVeiled == 0 || v.Caller.Root || v.Caller.Level >= Admin), nil
+	if rec.Flags()&sessionOrphan != 0 {
+		return v.canViewOrphan(rec)
 	}
 	if c := v.Caller; c.Level >= Admin && len(c.Hidden) == 0 {
 		return true, nil // these callers see every issue, and a session without one is an orphan
@@ -24,10 +23,28 @@ func (v *View) canViewSession(rec storage.Record) (bool, error) {
 	return v.hasIssue(issueIn(rec))
 }
 
+// canViewOrphan is canViewSession for a session whose issue was deleted. The issue's team decides.
+func (v *View) canViewOrphan(rec storage.Record) (bool, error) {
+	switch c := v.Caller; {
+	case !c.CanViewTeam(rec.Team()):
+		return false, nil
+	case c.Root || c.Level >= Admin:
+		return true, nil
+	case rec.Flags()&sessionVeiled != 0:
+		return false, nil
+	}
+	// A deleted team may have been private, so nobody but admins sees its sessions.
+	there, err := v.Has(teamTable, storage.Key(nil).DescID(rec.Team()))
+	if err != nil {
+		return false, fmt.Errorf("look for the team of a deleted issue: %w", err)
+	}
+	return there, nil
+}
+
 // decidesByRecord reports whether canViewSession decides without a look at another record.
 func (v *View) decidesByRecord(rec storage.Record) bool {
 	c := v.Caller
-	return c.Lane != nil || rec.Flags()&sessionOrphan != 0 || c.Level >= Admin && len(c.Hidden) == 0
+	return c.Lane != nil || c.Level >= Admin && (len(c.Hidden) == 0 || rec.Flags()&sessionOrphan != 0)
 }
 
 // issueIn returns the issue of a stored session. The field comes before all text from

@@ -77,3 +77,33 @@ func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 	f.run(out, IssueByID, &IssueByIDIn{ID: string(open.Issue.ID)})
 	f.verify()
 }
+
+// A deleted team may have been private, so nobody but admins sees the sessions of its deleted issues.
+func TestSessions_OfADeletedTeam(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	_, member := f.testService.member(f.home, RoleMember, "write")
+	team := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Key: "PRV", IsPublic: Some(false)})
+	issue := f.issue(f.admin, f.home.Workspace.ID, team.ID)
+	s := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("a")})
+	sees := func(credential string) int {
+		return len(decode[SessionPage](t, f.run(credential, ListSessions, &ListSessionsIn{}).Body).Sessions)
+	}
+	hidden := func(when string) {
+		t.Helper()
+		_, err := f.try(member, SessionByID, &SessionByIDIn{ID: s.ID})
+		wantCode(t, err, CodeNotFound)
+		if n := sees(member); n != 0 {
+			t.Errorf("%s: a member who is not in the team sees %d sessions", when, n)
+		}
+	}
+	hidden("in a private team")
+	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
+	hidden("of a deleted issue")
+	f.run(f.admin, DeleteTeam, &TeamByIDIn{ID: team.ID})
+	hidden("of a deleted team")
+	if got := f.session(s.ID).Status; got != SessionCanceled || sees(f.admin) != 1 {
+		t.Errorf("the session is %s, and an admin sees %d", got, sees(f.admin))
+	}
+	f.verify()
+}
