@@ -62,7 +62,7 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 		agent = tx.Caller.ID
 	}
 	q := claim{tx: tx, agent: agent, provider: in.Provider.Value, limit: cmp.Or(in.Limit, 1)}
-	if err := q.find(); err != nil {
+	if err := q.search(); err != nil {
 		return Reply{}, err
 	}
 	if len(q.found) == 0 {
@@ -132,14 +132,18 @@ func (tx *Tx) nothingToClaim(in *ClaimSessionsIn, agent string, hidden bool) Rep
 	return reply
 }
 
-// claim is a search through the queue. It writes nothing.
+// claim is a search through the queue.
 type claim struct {
 	tx              *Tx
 	agent, provider string // empty for any
 	limit           int
 	found           [][]byte // primary keys
-	// hidden is set if the search skipped a session that this caller may not see.
+	// hidden is set if the search skipped a session that this caller may not see. unseen are
+	// the primary keys of such sessions, at most maxUnseen, and passed those whose places were
+	// offered to others.
 	hidden bool
+	unseen [][]byte
+	passed map[string]bool
 
 	room    map[string]int // by agent: number of further sessions that it may have
 	engaged map[string]bool
@@ -149,9 +153,34 @@ type claim struct {
 // maxPassedOver limits the sessions that one claim looks at.
 const maxPassedOver = 50_000
 
-// find sets found, in the order of the queue.
+// maxUnseen is the number of sessions that the caller may not see from which on a claim offers no
+// places of theirs to others. Otherwise claims could put any number of them into the queue, and
+// each claim looks at all of those.
+const maxUnseen = 64
+
+// search sets found, in the order of the queue. While there are fewer than the limit, it offers
+// the places of sessions that the caller may not see to others, and looks again.
+func (q *claim) search() error {
+	if err := q.find(); err != nil {
+		return err
+	}
+	for range maxClaimRounds {
+		if len(q.found) == q.limit {
+			break
+		}
+		if offered, err := q.offerPast(); err != nil || !offered {
+			return err
+		}
+		if err := q.find(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find sets found and unseen, in the order of the queue. It writes nothing.
 func (q *claim) find() error {
-	q.found = nil
+	q.found, q.unseen = nil, nil
 	q.room, q.engaged, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}
 	var provider []byte
 	if q.provider != "" {
@@ -169,7 +198,7 @@ func (q *claim) find() error {
 		if err != nil || over {
 			return true, err
 		}
-		takes, full, err := q.canClaim(e)
+		takes, full, err := q.canClaim(e, pk)
 		if err != nil || full && q.agent != "" {
 			return false, err // the agent is full, and the claim is for no other
 		}
@@ -182,7 +211,7 @@ func (q *claim) find() error {
 
 // canClaim reports whether a session can be given to the caller and, if not, whether its
 // agent has reached its limit.
-func (q *claim) canClaim(e *queuedEntry) (takes, full bool, err error) {
+func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes, full bool, err error) {
 	agent := string(e.agent)
 	room, known := q.room[agent]
 	if !known {
@@ -214,6 +243,9 @@ func (q *claim) canClaim(e *queuedEntry) (takes, full bool, err error) {
 	}
 	if !seen {
 		q.hidden = true
+		if len(q.unseen) < maxUnseen {
+			q.unseen = append(q.unseen, bytes.Clone(pk))
+		}
 		return false, false, nil
 	}
 	q.room[agent]--

@@ -126,6 +126,40 @@ func (tx *Tx) offerBeside(s *sessionRecord) error {
 	return nil
 }
 
+// offerPast offers the places of sessions in the claim queue that the claimer may not see to the
+// next ones of their agents and providers: it may be that nobody else claims for these. It does so
+// once for each session, and reports whether others were moved.
+func (q *claim) offerPast() (offered bool, err error) {
+	tx := q.tx
+	if len(q.unseen) == 0 || len(q.unseen) == maxUnseen {
+		return false, nil
+	}
+	if parked, err := tx.someParked(parkConcurrency); err != nil || !parked {
+		return false, err
+	}
+	if q.passed == nil {
+		q.passed = map[string]bool{}
+	}
+	before := tx.written()
+	for _, pk := range q.unseen {
+		if q.passed[string(pk)] {
+			continue
+		}
+		q.passed[string(pk)] = true
+		row, err := sessions.Get(tx, pk)
+		if err != nil || row == nil {
+			return false, err
+		}
+		for _, key := range row.Value.ConcurrencyKeys {
+			tx.keys.freed = append(tx.keys.freed, freedPlace{key: key, agent: row.Value.AgentID, provider: row.Value.Provider})
+		}
+	}
+	if err := tx.settleKeys(); err != nil {
+		return false, err
+	}
+	return tx.written() > before, nil
+}
+
 // someParked reports whether sessions may be parked for a reason.
 func (tx *Tx) someParked(reason parkReason) (bool, error) {
 	counted, err := tx.sessionsCounted()

@@ -250,6 +250,51 @@ func TestConcurrencyKeys_PlaceIsOfferedOn(t *testing.T) {
 	f.verify()
 }
 
+// A place goes past a session whose issue the claimer may not see: without another claimer the
+// place would never be taken.
+func TestConcurrencyKeys_HiddenSessionHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	bot := f.token(f.home, &CreateTokenIn{AgentID: "bot"})
+	claim := func() []ClaimedSession {
+		return decode[ClaimedSessions](t, f.run(bot, ClaimSessions, &ClaimSessionsIn{Limit: 5}).Body).Sessions
+	}
+	running := f.dispatch(f.work(PriorityLow).ID, keyed("bot", "k"))
+	claim()
+	var hidden []DispatchedSession
+	for range 2 {
+		issue := f.work(PriorityHigh)
+		f.run(f.admin, PutAccessGrant, &PutAccessGrantIn{ID: string(issue.ID), ActorID: "nobody"})
+		hidden = append(hidden, f.dispatch(issue.ID, keyed("bot", "k")))
+	}
+	next := f.dispatch(f.work(PriorityLow).ID, keyed("bot", "k"))
+	last := f.dispatch(f.work(PriorityLow).ID, keyed("bot", "k"))
+	if err := f.report(f.admin, running.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	f.verify()
+	if got := claim(); claimedIDs(got) != fmt.Sprint([]SessionID{next.ID}) {
+		t.Fatalf("claimed %s, want %s", claimedIDs(got), next.ID)
+	}
+	f.verify()
+	if got := claim(); len(got) != 0 {
+		t.Fatalf("claimed %s of a full key", claimedIDs(got))
+	}
+	if err := f.report(f.admin, next.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	// An admin sees them all.
+	for _, id := range []SessionID{hidden[0].ID, hidden[1].ID, last.ID} {
+		if got := f.claimOne(); got.Session.ID != id {
+			t.Fatalf("claimed %s, want %s", got.Session.ID, id)
+		}
+		f.verify()
+		if err := f.report(f.admin, id, SessionCompleted); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A lane sees no other session, so the refusal does not name the one that holds the key.
 func TestConcurrencyKeys_FullForALane(t *testing.T) {
 	t.Parallel()
