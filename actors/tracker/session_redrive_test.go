@@ -113,3 +113,24 @@ func TestRedrive_GoesOnBehindRefusedOnes(t *testing.T) {
 	}
 	f.verify()
 }
+
+// A redrive ends where the workspace has no room for further sessions, and counts those before.
+func TestRedrive_EndsAtTheLimitOfSessions(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	all := maxBudgetRecords + 20
+	f.deadLetters(f.work(PriorityLow).ID, all)
+	redriven := func(limit int) int {
+		return decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &RedriveSessionsIn{Limit: limit}).Body).Redriven
+	}
+	for _, room := range []int64{2, maxBudgetRecords + 10} { // in one batch, and in two
+		f.putLimits(f.home.Workspace.ID, LimitsIn{Sessions: Some(room)})
+		used := f.used(f.home.Workspace.ID).Sessions
+		if got := redriven(1000); int64(got)+int64(used) != room {
+			t.Errorf("%d were retried beside %d, want %d in all", got, used, room)
+		}
+		_, err := f.try(f.admin, RedriveSessions, &RedriveSessionsIn{})
+		wantLimit(t, err, "sessions", uint64(room))
+		f.verify()
+	}
+}

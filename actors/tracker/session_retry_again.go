@@ -123,6 +123,13 @@ func redriveSessions(tx *Tx, in *RedriveSessionsIn) (Reply, error) {
 			if in.redriven == limit {
 				break
 			}
+			if err := tx.roomForSessions(); err != nil {
+				// The caller must learn of the sessions that earlier batches have retried.
+				if refused := (*Error)(nil); in.redriven > 0 && errors.As(err, &refused) {
+					return jsonReply(Done, RedrivenSessions{in.redriven})
+				}
+				return Reply{}, err
+			}
 			if budget.spent() {
 				return Reply{More: true}, nil
 			}
