@@ -37,9 +37,9 @@ func (in *ListEventsIn) Validate(faults *Faults) {
 		faults.Add("query.types", unknownTypes(unknown))
 	}
 	if in.Cursor != "" && !faults.Has("query.cursor") {
-		if n, err := strconv.ParseInt(in.Cursor, 10, 64); err != nil || n < 0 {
+		if n, err := strconv.ParseUint(in.Cursor, 10, 63); err != nil { // ParseInt would take a sign, too
 			faults.Add("query.cursor", badCursor)
-		} else if in.After.Set && in.After.Value != n {
+		} else if in.After.Set && uint64(in.After.Value) != n {
 			faults.Add("query.cursor", "Differs from after. Send only one of them.")
 		}
 	}

@@ -344,7 +344,7 @@ func TestListEvents_Places(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", row.in, got, row.want)
 		}
 	}
-	for _, in := range []ListEventsIn{{Cursor: "x"}, {Cursor: "-1"}, {Cursor: "4", After: Some[int64](3)}} {
+	for _, in := range []ListEventsIn{{Cursor: "x"}, {Cursor: "-1"}, {Cursor: "+5"}, {Cursor: "9223372036854775808"}, {Cursor: "4", After: Some[int64](3)}} {
 		var faults Faults
 		in.Validate(&faults)
 		wantCode(t, faults.Err(), CodeBadRequest, "query.cursor")
