@@ -207,6 +207,8 @@ func TestChart_RefusesValues(t *testing.T) {
 		"networkPolicy: {enabled: true, httpFrom: everyone}": "/networkPolicy/httpFrom",
 		"backup: {enabled: true, s3: {bucket: b, credentialsSecret: c}, volume: {size: 1Gi}}": "not both",
 		"backup: {enabled: true, volume: {size: 1Gi, accessModes: [ReadWriteOnce]}}":          "ReadWriteMany",
+
+		"{fullnameOverride: a-name-of-forty-characters-is-too-long-1, backup: {enabled: true, by: cronjob, volume: {size: 1Gi}, drill: {enabled: true}}}": "at most 39 characters",
 	} {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()
