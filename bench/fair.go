@@ -136,8 +136,8 @@ func p99(s *sample) float64 { return float64(s.latency.ValueAtQuantile(99)) / 10
 // beside measures one flood, at the node and at the empty handler.
 func (q *quiet) beside(ctx context.Context, f *flood, connections int) (err error) {
 	if f.prepare != nil {
-		remove, err := f.prepare(q.r.world)
-		if err != nil {
+		var remove func() error
+		if remove, err = f.prepare(q.r.world); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, remove()) }()
