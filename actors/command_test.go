@@ -232,6 +232,32 @@ func TestDo_MoreThatFailsLaterIsNotCalledUnapplied(t *testing.T) {
 	}
 }
 
+// A command that has committed a part when read-only mode begins was not refused as a whole.
+func TestDo_MoreThatMeetsReadOnlyIsNotCalledUnapplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, func(c *Config) { c.RootToken, c.OpenOnboarding = testRoot, true })
+		mine := b.onboard("mine")
+		req := b.admitted(mine.id, mine.credential, inSteps)
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.engine.Do(req, inSteps, &stepsIn{Steps: 5})
+			ended <- err
+		}()
+		synctest.Wait() // the first part is proposed
+		b.local.setFate(nil)
+		if _, err := b.engine.Do(b.admitted(storage.ID{}, testRoot, tracker.PutReadOnly), tracker.PutReadOnly, &tracker.ReadOnlyIn{Reason: "Maintenance"}); err != nil {
+			t.Fatal(err)
+		}
+		b.local.release()
+		wantOutcome(t, <-ended, "unknown")
+		if got := b.stored(mine.id); got != "1" {
+			t.Errorf("stored %s", got)
+		}
+	})
+}
+
 func TestDo_Queries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -188,11 +188,11 @@ func (w *workspaceActor) runWaiting() {
 // conclude answers a command whose batch is committed or held nothing, unless it
 // asked to be run again.
 func (w *workspaceActor) conclude(c *call) {
-	if c.err != nil || !c.reply.More {
-		w.answer(c)
-		return
-	}
 	switch {
+	case c.err != nil:
+		w.refuse(c, c.err) // in read-only mode, say, which may have begun since an earlier part
+	case !c.reply.More:
+		w.answer(c)
 	case c.unproven:
 		c.err = errors.New("the operation asked to be run again but had written nothing")
 		w.answer(c)
