@@ -180,7 +180,7 @@ func center(ctx context.Context, tab *chromedp.Target, node cdp.BackendNodeID) (
 	x, y = (q[0]+q[2]+q[4]+q[6])/4, (q[1]+q[3]+q[5]+q[7])/4
 	met, err := on[bool](ctx, tab, node, fmt.Sprintf(`function () {
 		const met = document.elementFromPoint(%v, %v);
-		return !!met && (this.contains(met) || met.contains(this) || [...(this.labels ?? [])].some((l) => l.contains(met)));
+		return !!met && (this.contains(met) || [...(this.labels ?? [])].some((l) => l.contains(met)));
 	}`, x, y))
 	if err == nil && !met {
 		err = errors.New("something else is in front of it")
@@ -193,7 +193,7 @@ const clicked = `function () {
 	window.testClick = false;
 	addEventListener("click", (e) => {
 		const met = e.target, same = met.closest("a, button, [role]")?.innerText;
-		window.testClick = this.contains(met) || met.contains(this) || [...(this.labels ?? [])].some((l) => l.contains(met)) || !!same && same === this.innerText;
+		window.testClick = this.contains(met) || [...(this.labels ?? [])].some((l) => l.contains(met)) || !!same && same === this.innerText;
 	}, { capture: true, once: true });
 	return true;
 }`
