@@ -80,7 +80,7 @@ func TestImport_DeliveriesOfOtherEventsAreNotMadeAgain(t *testing.T) {
 	w.verify()
 }
 
-// What a subscription keeps has bounds in a copy, too.
+// The deliveries and the types of events of a subscription have bounds in a copy, too.
 func TestImport_BoundsWhatASubscriptionKeeps(t *testing.T) {
 	t.Parallel()
 	w := newLineImport(t)
