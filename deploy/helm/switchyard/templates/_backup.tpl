@@ -77,12 +77,12 @@
 {{- end }}
 {{- end -}}
 
-{{/* The common parts of a CronJob; .job has the name, the schedule, the arguments and the pod's volumes. */}}
+{{/* The common parts of a CronJob, whose name may have 52 characters; .job has the name, the schedule, the arguments and the pod's volumes. */}}
 {{- define "switchyard.cronJob" -}}
 apiVersion: batch/v1
 kind: CronJob
 metadata:
-  name: {{ include "switchyard.fullname" .root }}-{{ .name }}
+  name: {{ include "switchyard.fullname" .root | trunc (sub 51 (len .name) | int) | trimSuffix "-" }}-{{ .name }}
   labels:
     {{- include "switchyard.labels" .root | nindent 4 }}
     app.kubernetes.io/component: {{ .name }}

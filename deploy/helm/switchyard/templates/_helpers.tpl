@@ -124,9 +124,6 @@ capabilities:
 {{- if and $volume (eq $b.by "nodes") (gt (int $v.replicas) 1) (not $b.volume.existingClaim) (not (has "ReadWriteMany" $b.volume.accessModes)) -}}
 {{- fail "backup.by nodes needs a volume with ReadWriteMany: every pod mounts it" -}}
 {{- end -}}
-{{- if and $b.drill.enabled (gt (len (include "switchyard.fullname" .)) 39) -}}
-{{- fail (printf "backup.drill.enabled needs a name of at most 39 characters (%s): that of its CronJob may have 52" (include "switchyard.fullname" .)) -}}
-{{- end -}}
 {{- else if $b.drill.enabled -}}
 {{- fail "backup.drill.enabled needs backup.enabled" -}}
 {{- end -}}
