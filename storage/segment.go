@@ -89,7 +89,7 @@ type SegmentDoc struct {
 	Doc    Doc
 	Length byte // see Segments.Measure
 	Class  Class
-	// Signature is a set in 64 bits that shows readers for most docs that these are of no use to them.
+	// Signature is a set in 64 bits, of the caller's choice: readers leave out docs by it without reading them.
 	Signature uint64
 }
 

@@ -173,7 +173,7 @@ func (d *SegmentDocs) Next(most Doc) (Doc, bool, error) {
 		return d.current, !d.ended, nil
 	}
 	from := d.next
-	// Else the next doc is not newer anyhow.
+	// A leap to most is needed only where the next doc may be newer.
 	if most < d.column.s.Newest && (!d.begun || d.current-1 > most) {
 		ord, err := d.column.Ord(most)
 		if err != nil {
