@@ -184,7 +184,7 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 
 // start moves a source to the first term behind m.after.
 func (m *SegmentMerge) start(s *mergeSource, of *Segment) error {
-	ok, err := s.seekTerm(of.Number, m.dict, m.after, 0)
+	ok, err := s.seekTerm(of.Number, m.dict, m.after, 0, false)
 	if err != nil || !ok {
 		return err
 	}

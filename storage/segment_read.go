@@ -12,10 +12,16 @@ import (
 type SegmentReader struct {
 	s *Segments
 	v *View
+	// c is nil until it is needed by a reader with blocks in memory.
 	c *Cursor
 	// seek is space for keys.
 	seek []byte
 	er   entryReader
+	// blocks are kept in memory; nil for most readers.
+	blocks *SegmentBlocks
+	keep   bool // more blocks
+	// block is the one of them that is being read, unless that is the one which the cursor is at.
+	block termBlock
 	// user is the list whose next piece is the next entry; nil: none.
 	user *PostingList
 }
@@ -30,8 +36,27 @@ func (s *Segments) Reader(r Reader) (*SegmentReader, error) {
 	return &SegmentReader{s: s, v: v, c: c}, nil
 }
 
+// ReaderWith opens a reader that uses the blocks which are kept in memory, and keeps more. r must read what is
+// committed, and until Close no segment may change that is read.
+func (s *Segments) ReaderWith(r Reader, blocks *SegmentBlocks) *SegmentReader {
+	return &SegmentReader{s: s, v: r.Reader(), blocks: blocks}
+}
+
+// open makes the cursor, where there is none yet.
+func (r *SegmentReader) open() (err error) {
+	if r.c == nil {
+		r.c, err = r.v.Cursor(r.s.ID)
+	}
+	return err
+}
+
 // Close ends the reader.
-func (r *SegmentReader) Close() error { return r.c.Close() }
+func (r *SegmentReader) Close() error {
+	if r.c == nil {
+		return nil
+	}
+	return r.c.Close()
+}
 
 // prefix makes the beginning of a key in the reader's space.
 func (r *SegmentReader) prefix(segment uint32, kind byte) []byte {
@@ -45,26 +70,61 @@ func (r *SegmentReader) within(segment uint32, kind byte) bool {
 	return len(f) >= 5 && binary.BigEndian.Uint32(f) == segment && f[4] == kind
 }
 
-// block begins to read the entries of the block that the cursor is at, from about a
+// keyBytes are those of a row's fields in front of its term: of segment and dictionary.
+const keyBytes = 5
+
+// begin begins to read the entries of the block that the cursor is at, from about a
 // term on; nil: from the first.
-func (r *SegmentReader) block(term []byte) error {
+func (r *SegmentReader) begin(term []byte) ([]byte, error) {
+	r.block = termBlock{}
 	value, err := r.c.Value()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.er.begin(value, term)
+	return value, r.er.begin(value, term)
 }
 
 // seekTerm moves to the block with the first postings of a term from an ordinal on, or
-// behind the term; false when there is none.
-func (r *SegmentReader) seekTerm(segment uint32, dictionary int, term []byte, ord uint32) (bool, error) {
-	kind := byte(dictionary)
-	r.user = nil
-	r.seek = binary.BigEndian.AppendUint32(append(r.prefix(segment, kind), term...), ord)
-	if !r.c.SeekGE(r.seek) || !r.within(segment, kind) {
+// behind the term; false when there is none. keep says to keep the block in memory.
+func (r *SegmentReader) seekTerm(segment uint32, dictionary int, term []byte, ord uint32, keep bool) (bool, error) {
+	r.user, r.keep = nil, keep
+	r.seek = binary.BigEndian.AppendUint32(append(r.prefix(segment, byte(dictionary)), term...), ord)
+	return r.seekBlock(segment, dictionary, term)
+}
+
+// seekBlock moves to the first block that is not before the key in the reader's space, and in it to about a term.
+func (r *SegmentReader) seekBlock(segment uint32, dictionary int, term []byte) (bool, error) {
+	kept := r.blocks != nil && r.blocks.dictionary == dictionary
+	if kept {
+		if r.block = r.blocks.find(segment, r.seek[keyBytes:]); r.block.entries != nil {
+			return true, r.er.begin(r.block.entries, term)
+		}
+	}
+	if err := r.open(); err != nil {
+		return false, err
+	}
+	if !r.c.SeekGE(r.seek) || !r.within(segment, byte(dictionary)) {
 		return false, r.c.Err()
 	}
-	return true, r.block(term)
+	value, err := r.begin(term)
+	if err == nil && kept && r.keep {
+		r.blocks.add(segment, r.seek[keyBytes:], r.c.Fields()[keyBytes:], value)
+	}
+	return true, err
+}
+
+// nextBlock moves to the next block of a dictionary; false when there is none.
+func (r *SegmentReader) nextBlock(segment uint32, dictionary int) (bool, error) {
+	if r.block.entries != nil {
+		// The least key behind that of the block in memory.
+		r.seek = append(append(r.prefix(segment, byte(dictionary)), r.block.last...), 0)
+		return r.seekBlock(segment, dictionary, nil)
+	}
+	if !r.c.Next() || !r.within(segment, byte(dictionary)) {
+		return false, r.c.Err()
+	}
+	_, err := r.begin(nil)
+	return true, err
 }
 
 // nextEntry reads the next entry of a dictionary, if need be of the next block.
@@ -74,10 +134,7 @@ func (r *SegmentReader) nextEntry(segment uint32, dictionary int) (*entry, error
 		if err != nil || ok {
 			return &r.er.e, err
 		}
-		if !r.c.Next() || !r.within(segment, byte(dictionary)) {
-			return nil, r.c.Err()
-		}
-		if err := r.block(nil); err != nil {
+		if there, err := r.nextBlock(segment, dictionary); err != nil || !there {
 			return nil, err
 		}
 	}
@@ -111,7 +168,7 @@ type PostingList struct {
 
 // List looks up a term; nil when the segment doesn't have it.
 func (r *SegmentReader) List(segment uint32, dictionary int, term []byte) (*PostingList, error) {
-	ok, err := r.seekTerm(segment, dictionary, term, 0)
+	ok, err := r.seekTerm(segment, dictionary, term, 0, true)
 	if err != nil || !ok {
 		return nil, r.wrap(err)
 	}
@@ -126,7 +183,10 @@ func (r *SegmentReader) List(segment uint32, dictionary int, term []byte) (*Post
 		case c == 0 && e.first:
 			l := &PostingList{r: r, segment: segment, dictionary: dictionary, term: bytes.Clone(term), Total: e.total}
 			l.Counts = append(l.Counts, e.count...)
-			l.piece, l.first, l.n, l.last = bytes.Clone(e.piece), e.ord, e.n, e.n == e.total
+			l.piece, l.first, l.n, l.last = e.piece, e.ord, e.n, e.n == e.total
+			if r.block.entries == nil {
+				l.piece = bytes.Clone(e.piece)
+			}
 			return l, nil
 		}
 	}
@@ -159,7 +219,7 @@ func (l *PostingList) load(ord uint32) error {
 	l.posts.reset()
 	l.i, l.last = 0, true
 	if !next {
-		ok, err := l.r.seekTerm(l.segment, l.dictionary, l.term, ord)
+		ok, err := l.r.seekTerm(l.segment, l.dictionary, l.term, ord, l.Total <= keptPostings)
 		if err != nil || !ok {
 			return l.r.wrap(err)
 		}
@@ -255,7 +315,7 @@ func (l *PostingList) Seek(ord uint32) error {
 // order, until it returns false. The ordinals are valid until fn returns, which must not
 // use the reader; decode leaves them out when it returns false.
 func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, decode func(total int) bool, fn func(term []byte, first bool, total int, ords []uint32) bool) error {
-	if ok, err := r.seekTerm(segment, dictionary, prefix, 0); err != nil || !ok {
+	if ok, err := r.seekTerm(segment, dictionary, prefix, 0, false); err != nil || !ok {
 		return r.wrap(err)
 	}
 	var p TermPostings
@@ -296,6 +356,13 @@ func (r *SegmentReader) value(fields []byte) ([]byte, error) {
 var errColumn = errors.New("a column of the segment lacks a block")
 
 func (r *SegmentReader) column(segment uint32, kind byte, block int) ([]byte, error) {
+	if r.blocks != nil && kind == docColumn {
+		return r.blocks.docs(r, segment, block)
+	}
+	return r.readColumn(segment, kind, block)
+}
+
+func (r *SegmentReader) readColumn(segment uint32, kind byte, block int) ([]byte, error) {
 	value, err := r.value(binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)))
 	if err == nil && value == nil {
 		err = r.wrap(errColumn)

@@ -11,7 +11,7 @@ import (
 // The arguments of fn are valid until it returns. Postings that are out of order, or not as
 // many as their term says, are an error.
 func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary int, fn func(term []byte, ord uint32, payload []byte)) error {
-	if ok, err := r.seekTerm(s.Number, dictionary, nil, 0); err != nil || !ok {
+	if ok, err := r.seekTerm(s.Number, dictionary, nil, 0, false); err != nil || !ok {
 		return r.wrap(err)
 	}
 	d := &r.s.Dictionaries[dictionary]

@@ -170,10 +170,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 		return nil
 	}
 	// Changes of the open batch are among the recent titles.
-	r, err := searchIndex.Reader(d.tx.Writer().Committed())
-	if err != nil {
-		return err
-	}
+	r := d.tx.recent().reader(d.tx.Writer().Committed())
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for i := len(m.Segments) - 1; i >= 0 && d.goesOn(); i-- {
 		if err := d.searchSegment(r, &m.Segments[i], terms); err != nil {

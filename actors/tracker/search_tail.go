@@ -30,12 +30,14 @@ const (
 
 // Tails is the memory of a node for the tails of its workspaces' search indexes: for the
 // titles, which each active workspace keeps, and for the words that searches for similar
-// issues met. It also bounds the memory for the signatures of titles that are indexed. It may
-// be used by many goroutines. A nil *Tails keeps no words, and bounds nothing.
+// issues met. It also bounds the memory for signatures of titles that are indexed, and for lists of
+// the titles with a term. It may be used by many goroutines. A nil *Tails keeps no words, and bounds
+// nothing.
 type Tails struct {
-	most       int64 // bytes of titles, as many of words, and four times as many of signatures
+	most       int64 // bytes of titles, as many of words, and four times as many of signatures and terms
 	titles     atomic.Int64
 	signatures atomic.Int64
+	terms      atomic.Int64 // three times as many at most
 
 	mu    sync.Mutex
 	words int64      // bytes
@@ -43,19 +45,20 @@ type Tails struct {
 	of    map[storage.ID]*list.Element
 }
 
-// NewTails makes the memory of a node, of so many bytes for tails and twice as many for signatures.
+// NewTails makes the memory of a node, of so many bytes for tails and twice as many for what is
+// kept of indexed titles.
 func NewTails(bytes int64) *Tails {
 	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}}
 }
 
 // TailsUse is the memory of tails, in bytes.
-type TailsUse struct{ Titles, Words, Signatures int64 }
+type TailsUse struct{ Titles, Words, Signatures, Terms int64 }
 
 // Use returns the memory in use.
 func (t *Tails) Use() TailsUse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return TailsUse{Titles: t.titles.Load(), Words: t.words, Signatures: t.signatures.Load()}
+	return TailsUse{Titles: t.titles.Load(), Words: t.words, Signatures: t.signatures.Load(), Terms: t.terms.Load()}
 }
 
 // count adds bytes of titles.
@@ -65,22 +68,42 @@ func (t *Tails) count(bytes int64) {
 	}
 }
 
-// reserve takes bytes for signatures, and reports whether there are as many left.
-func (t *Tails) reserve(bytes int64) bool {
+// reserveSignatures takes bytes for signatures, and reports whether there are as many left.
+func (t *Tails) reserveSignatures(bytes int64) bool {
 	if t == nil {
 		return true
 	}
-	if t.signatures.Add(bytes) > 4*t.most {
+	if t.signatures.Add(bytes)+t.terms.Load() > 4*t.most {
 		t.signatures.Add(-bytes)
 		return false
 	}
 	return true
 }
 
-// unreserve gives bytes of signatures back.
-func (t *Tails) unreserve(bytes int64) {
+// reserveTerms takes bytes for lists of terms, and reports whether there are as many left. A quarter of the
+// memory is left to the signatures, which save more of a search by the byte.
+func (t *Tails) reserveTerms(bytes int64) bool {
+	if t == nil {
+		return true
+	}
+	if terms := t.terms.Add(bytes); terms > 3*t.most || terms+t.signatures.Load() > 4*t.most {
+		t.terms.Add(-bytes)
+		return false
+	}
+	return true
+}
+
+// unreserveSignatures gives bytes of signatures back.
+func (t *Tails) unreserveSignatures(bytes int64) {
 	if t != nil {
 		t.signatures.Add(-bytes)
+	}
+}
+
+// unreserveTerms gives bytes of lists of terms back.
+func (t *Tails) unreserveTerms(bytes int64) {
+	if t != nil {
+		t.terms.Add(-bytes)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *titleSignatures) find(from *storage.SegmentReader, segment *storage.Seg
 		if err != nil {
 			return 0, err
 		}
-		if !tails.reserve(int64(len(block))) {
+		if !tails.reserveSignatures(int64(len(block))) {
 			return binary.BigEndian.Uint64(block[at:]), nil
 		}
 		blocks[number] = block
@@ -87,5 +87,5 @@ func unreserveBlocks(blocks [][]byte, tails *Tails) {
 	for _, b := range blocks {
 		bytes += len(b)
 	}
-	tails.unreserve(int64(bytes))
+	tails.unreserveSignatures(int64(bytes))
 }

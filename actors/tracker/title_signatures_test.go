@@ -3,6 +3,7 @@ package tracker
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"switchyard/storage"
@@ -111,7 +112,7 @@ func TestTitleSignatures_AreBounded(t *testing.T) {
 	if used := w.tails.Use().Signatures; used != 0 {
 		t.Errorf("%d bytes are kept of a workspace that was forgotten", used)
 	}
-	if !w.tails.reserve(4 * w.tails.most) {
+	if !w.tails.reserveSignatures(4 * w.tails.most) {
 		t.Fatal("there is no room")
 	}
 	for range 2 {
@@ -119,5 +120,47 @@ func TestTitleSignatures_AreBounded(t *testing.T) {
 	}
 	if used := w.tails.Use().Signatures; used != 4*w.tails.most {
 		t.Errorf("%d bytes are used, of at most %d", used, 4*w.tails.most)
+	}
+}
+
+// Blocks of the lists of terms take no more memory than a node has for them, are given back with their segments,
+// and searches without room for them find the same.
+func TestTitleTerms_AreBounded(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	first := w.indexedBeforeOthers("Brakes squeal in the tunnel")
+	closed := CreateIssueIn{Title: "Brakes squeal in the tunnel", IssueFields: IssueFields{Status: Some(StatusDone)}}
+	onlyDuplicate(t, w.create(closed), first)
+	used := w.tails.Use().Terms
+	if used == 0 {
+		t.Error("no block is kept")
+	}
+	onlyDuplicate(t, w.create(closed), first)
+	if again := w.tails.Use().Terms; again != used {
+		t.Errorf("%d bytes are kept after the same search, %d before it", again, used)
+	}
+	segments := w.manifest().Segments
+	for i := 0; slices.ContainsFunc(w.manifest().Segments, func(s storage.Segment) bool { return s.Number == segments[0].Number }); i++ {
+		w.indexedBeforeOthers(fmt.Sprintf("Seat %d", i))
+	}
+	if now := w.tails.Use().Terms; now != 0 {
+		t.Errorf("%d bytes are kept of segments that were merged", now)
+	}
+	onlyDuplicate(t, w.create(closed), first)
+	w.buffer.Discard()
+	if now := w.tails.Use().Terms; now != 0 {
+		t.Errorf("%d bytes are kept of a workspace that was forgotten", now)
+	}
+	if w.tails.reserveTerms(3*w.tails.most + 1) {
+		t.Error("terms may take more than three quarters of the memory")
+	}
+	if !w.tails.reserveTerms(3*w.tails.most) || w.tails.reserveSignatures(w.tails.most+1) || !w.tails.reserveSignatures(w.tails.most) {
+		t.Fatal("signatures have no room of their own, or too much")
+	}
+	for range 2 {
+		onlyDuplicate(t, w.create(closed), first)
+	}
+	if now := w.tails.Use().Terms; now != 3*w.tails.most {
+		t.Errorf("%d bytes are used, of at most %d", now, 3*w.tails.most)
 	}
 }
