@@ -136,9 +136,8 @@ func errPiece(b []byte) error {
 	return fmt.Errorf("%w: postings of %d bytes", ErrFormat, len(b))
 }
 
-// decodePiece appends those of n postings whose payloads keep returns true for; all if keep is
-// nil. The first is at ordinal first. It returns the last one's ordinal.
-func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int, keep func(payload []byte) bool) (last uint32, err error) {
+// decodePiece appends n postings. The first is at ordinal first. It returns the last one's ordinal.
+func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int) (last uint32, err error) {
 	whole, ord := b, uint64(first)
 	for i := range n {
 		if i == 0 && width == 0 {
@@ -169,12 +168,8 @@ func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int, keep fu
 			if len(b) < width {
 				return 0, errPiece(whole)
 			}
-			payload := b[:width]
+			p.payloads = append(p.payloads, b[:width]...)
 			b = b[width:]
-			if keep != nil && !keep(payload) {
-				continue
-			}
-			p.payloads = append(p.payloads, payload...)
 		}
 		p.ords = append(p.ords, uint32(ord))
 	}

@@ -20,7 +20,7 @@ func manyTerms(t *testing.T, tx *Tx, number uint32, terms, docs int) Segment {
 		for i := range terms {
 			if ord%(2*(i%40)+1) == 0 {
 				term, _ := b.Term(2, numberedTerm(2*i+1))
-				b.Put(2, term, uint32(ord), []byte{1, byte(i), byte(ord)})
+				b.Put(2, term, uint32(ord), wide(byte(i), Doc(ord)<<9))
 			}
 		}
 	}

@@ -201,7 +201,7 @@ func (m *SegmentMerge) start(s *mergeSource, of *Segment) error {
 // gather adds the postings of a piece that count, under their new ordinals.
 func (m *SegmentMerge) gather(p *TermPostings, e *entry, remap []uint32, width int) error {
 	from := len(p.ords)
-	if _, err := p.decodePiece(e.piece, e.ord, e.n, width, nil); err != nil {
+	if _, err := p.decodePiece(e.piece, e.ord, e.n, width); err != nil {
 		return err
 	}
 	kept := from

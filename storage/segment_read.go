@@ -127,6 +127,12 @@ func (r *SegmentReader) nextBlock(segment uint32, dictionary int) (bool, error) 
 	return true, err
 }
 
+// resume goes on behind the piece of a list that is in a block in memory.
+func (r *SegmentReader) resume(l *PostingList) {
+	r.user, r.keep, r.block = nil, l.Total <= keptPostings, l.block
+	r.er.rest, r.er.bad, r.er.e.term = l.rest, false, append(r.er.e.term[:0], l.term...)
+}
+
 // nextEntry reads the next entry of a dictionary, if need be of the next block.
 func (r *SegmentReader) nextEntry(segment uint32, dictionary int) (*entry, error) {
 	for {
@@ -151,14 +157,17 @@ type PostingList struct {
 	Total  int
 	Counts []ClassCount
 
-	// Keep, if not nil, selects postings by their payloads before Begin is called: the
-	// list leaves out the others. Width must be more than 1.
-	Keep func(payload []byte) bool
+	// Filter, if not nil, selects postings: the list leaves out the others. It is set before
+	// Begin, of a dictionary whose width is SignedPayload.
+	Filter *SignatureFilter
 
-	posts   TermPostings
-	i       int
-	through uint32 // the last ordinal of the piece in posts, kept or not
-	last    bool   // the piece in posts is the last one
+	posts         TermPostings
+	i             int
+	from, through uint32 // the first and the last ordinal of the piece in posts, selected or not
+	last          bool   // the piece in posts is the last one
+	// block has the piece in posts if it is one in memory, and rest is what is behind that.
+	block termBlock
+	rest  []byte
 	// piece is the first piece, until it is needed: lists that are found too long are
 	// not read.
 	piece []byte
@@ -184,7 +193,8 @@ func (r *SegmentReader) List(segment uint32, dictionary int, term []byte) (*Post
 			l := &PostingList{r: r, segment: segment, dictionary: dictionary, term: bytes.Clone(term), Total: e.total}
 			l.Counts = append(l.Counts, e.count...)
 			l.piece, l.first, l.n, l.last = e.piece, e.ord, e.n, e.n == e.total
-			if r.block.entries == nil {
+			l.block, l.rest = r.block, r.er.rest
+			if l.block.entries == nil {
 				l.piece = bytes.Clone(e.piece)
 			}
 			return l, nil
@@ -202,23 +212,33 @@ func (r *SegmentReader) wrap(err error) error {
 // decode decodes a piece.
 func (l *PostingList) decode(e *entry) error {
 	l.posts.reset()
-	l.i = 0
-	var err error
-	if l.through, err = l.posts.decodePiece(e.piece, e.ord, e.n, l.width(), l.Keep); err != nil {
-		return l.r.wrap(err)
+	l.i, l.last = 0, e.first && e.n == e.total
+	l.block, l.rest = l.r.block, l.r.er.rest
+	return l.decodePiece(e.piece, e.ord, e.n)
+}
+
+func (l *PostingList) decodePiece(b []byte, first uint32, n int) (err error) {
+	l.from = first
+	if l.Filter != nil {
+		l.through, err = l.posts.decodeSigned(b, first, n, l.Filter)
+	} else {
+		l.through, err = l.posts.decodePiece(b, first, n, l.width())
 	}
-	l.last = e.first && e.n == e.total
-	return nil
+	return l.r.wrap(err)
 }
 
 func (l *PostingList) width() int { return l.r.s.Dictionaries[l.dictionary].Width }
 
-// load finds the piece with the first ordinal not before ord.
+// load finds the piece with the first ordinal not before ord, which is behind the piece in posts.
 func (l *PostingList) load(ord uint32) error {
 	next := l.i >= len(l.posts.ords) && l.r.user == l // the piece behind this one
 	l.posts.reset()
 	l.i, l.last = 0, true
-	if !next {
+	switch {
+	case next:
+	case l.block.entries != nil && ord == l.through+1:
+		l.r.resume(l)
+	default:
 		ok, err := l.r.seekTerm(l.segment, l.dictionary, l.term, ord, l.Total <= keptPostings)
 		if err != nil || !ok {
 			return l.r.wrap(err)
@@ -230,7 +250,7 @@ func (l *PostingList) load(ord uint32) error {
 			return l.r.wrap(err)
 		}
 		c := bytes.Compare(e.term, l.term)
-		if c < 0 {
+		if c < 0 || c == 0 && e.ord <= l.from {
 			continue
 		}
 		if c > 0 {
@@ -253,9 +273,8 @@ func (l *PostingList) load(ord uint32) error {
 func (l *PostingList) Begin() error {
 	piece := l.piece
 	l.piece = nil
-	var err error
-	if l.through, err = l.posts.decodePiece(piece, l.first, l.n, l.width(), l.Keep); err != nil {
-		return l.r.wrap(err)
+	if err := l.decodePiece(piece, l.first, l.n); err != nil {
+		return err
 	}
 	if len(l.posts.ords) > 0 || l.last {
 		return nil
@@ -337,7 +356,7 @@ func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, dec
 		}
 		p.reset()
 		if want {
-			if _, err := p.decodePiece(e.piece, e.ord, e.n, width, nil); err != nil {
+			if _, err := p.decodePiece(e.piece, e.ord, e.n, width); err != nil {
 				return r.wrap(err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 )
 
 const (
@@ -65,4 +66,65 @@ func writeSignatures(all []uint64, segment uint32, out *segmentRows) {
 		}
 		out.add(binary.BigEndian.AppendUint32(segmentKey(segment, signatureColumn), uint32(i/SignaturesPerBlock)), value)
 	}
+}
+
+// SignedPayload is the width of payloads that are a number of terms, in a byte, and a signature of these terms, in
+// 8 bytes, big-endian: a set of their bits.
+const SignedPayload = 9
+
+// SignatureFilter selects postings with SignedPayload of docs that may share terms with a set of wanted ones: by
+// their signatures at least as many as Least, and at least half of their own. Once more than Most postings were
+// read it selects all.
+type SignatureFilter struct {
+	Least, Most int
+	Read        int // postings that were looked at
+	// layers have the bits of the wanted terms: a bit that several of them share is in as many layers.
+	layers []uint64
+}
+
+// Begin forgets the wanted terms, of which docs have to have some from now on.
+func (f *SignatureFilter) Begin(least int) { f.Least, f.layers = least, f.layers[:0] }
+
+// Want adds a term to the wanted ones, by the one bit of its signature.
+func (f *SignatureFilter) Want(bit uint64) {
+	for i := range f.layers {
+		if f.layers[i]&bit == 0 {
+			f.layers[i] |= bit
+			return
+		}
+	}
+	f.layers = append(f.layers, bit)
+}
+
+// Shared bounds the wanted terms that a doc has, by its signature.
+func (f *SignatureFilter) Shared(signature uint64) (n int) {
+	for _, layer := range f.layers {
+		n += bits.OnesCount64(signature & layer)
+	}
+	return n
+}
+
+// decodeSigned is decodePiece for postings with SignedPayload that a filter selects from.
+func (p *TermPostings) decodeSigned(b []byte, first uint32, n int, f *SignatureFilter) (last uint32, err error) {
+	whole, ord, all := b, uint64(first), f.Read > f.Most
+	f.Read += n
+	for i := range n {
+		step, size := binary.Uvarint(b)
+		if size <= 0 {
+			return 0, errPiece(whole)
+		}
+		if ord += step; ord > 0xffff_ffff || (step == 0) != (i == 0) || len(b) < size+SignedPayload {
+			return 0, errPiece(whole)
+		}
+		payload := b[size : size+SignedPayload]
+		b = b[size+SignedPayload:]
+		if shared := f.Shared(binary.BigEndian.Uint64(payload[1:])); all || shared >= f.Least && 2*shared >= int(payload[0]) {
+			p.payloads = append(p.payloads, payload...)
+			p.ords = append(p.ords, uint32(ord))
+		}
+	}
+	if len(b) > 0 {
+		return 0, errPiece(whole)
+	}
+	return uint32(ord), nil
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 
 var testSegments = Segments{
 	ID: 90, Name: "test index", Measure: func(b byte) uint64 { return uint64(b) },
-	Dictionaries: []Dictionary{{Name: "words"}, {Name: "weights", Width: 1, Classed: true}, {Name: "wide", Width: 3}},
+	Dictionaries: []Dictionary{{Name: "words"}, {Name: "weights", Width: 1, Classed: true}, {Name: "wide", Width: SignedPayload}},
 }
 
 // segmentModel has the expected terms of each live doc, and checks all segments against them.
@@ -45,8 +46,10 @@ func (m *segmentModel) draw() *modelDoc {
 	return d
 }
 
-// wide is the payload of a posting in the third dictionary.
-func wide(weight byte, doc Doc) []byte { return []byte{weight, byte(doc >> 9), 7} }
+// wide is the payload of a posting in the third dictionary. It changes seldom from doc to doc.
+func wide(weight byte, doc Doc) []byte {
+	return binary.BigEndian.AppendUint64([]byte{weight}, uint64(doc>>9)*0x9e37_79b9_7f4a_7c15)
+}
 
 // flush writes a segment of new docs and of changed ones, in which some are deleted.
 func (m *segmentModel) flush() {
@@ -185,9 +188,19 @@ func (m *segmentModel) list(r *SegmentReader, s *Segment, c *SegmentColumns, ter
 		return
 	}
 	// some leaves out postings, at times whole pieces of them.
-	some, rest := ok(r.List(s.Number, 2, key))(m.tb), byte(rapid.IntRange(0, 4).Draw(m.t, "kept"))
-	keeps := func(payload []byte) bool { return payload[1]%5 == rest }
-	some.Keep = keeps
+	some := ok(r.List(s.Number, 2, key))(m.tb)
+	some.Filter = &SignatureFilter{Least: rapid.IntRange(0, 3).Draw(m.t, "least"), Most: rapid.SampledFrom([]int{0, 300, 1 << 30}).Draw(m.t, "most")}
+	wanted := rapid.SliceOfN(rapid.IntRange(0, 7), 0, 5).Draw(m.t, "wanted")
+	for _, bit := range wanted {
+		some.Filter.Want(1 << bit)
+	}
+	keeps := func(n int, payload []byte) bool {
+		shared := 0
+		for _, bit := range wanted {
+			shared += int(binary.BigEndian.Uint64(payload[1:]) >> bit & 1)
+		}
+		return n/piecePostings*piecePostings > some.Filter.Most || shared >= some.Filter.Least && 2*shared >= int(payload[0])
+	}
 	must(m.tb, errors.Join(words.Begin(), weights.Begin(), widths.Begin(), some.Begin()))
 	n, counts := 0, map[uint32]uint32{}
 	for words.Valid() {
@@ -200,7 +213,7 @@ func (m *segmentModel) list(r *SegmentReader, s *Segment, c *SegmentColumns, ter
 			found[doc][term] = weights.Payload()[0]
 		}
 		counts[uint32(c.class(int(ord)))]++
-		if kept := some.Valid() && some.Ord() == ord; kept != keeps(widths.Payload()) || some.Valid() && some.Ord() < ord {
+		if kept := some.Valid() && some.Ord() == ord; kept != keeps(n, widths.Payload()) || some.Valid() && some.Ord() < ord {
 			m.t.Fatalf("%q: the posting %d with %v is kept: %t", term, ord, widths.Payload(), kept)
 		} else if kept && n%2 == 0 {
 			must(m.tb, some.Step())
@@ -382,7 +395,18 @@ func TestSegmentReader_RefusesBrokenRows(t *testing.T) {
 	}
 	for _, bad := range [][]byte{{}, {1}, {0, 0, 9}, {2, 2}} {
 		var p TermPostings
-		if _, err := p.decodePiece(bad, 0, 2, 1, nil); err == nil {
+		if _, err := p.decodePiece(bad, 0, 2, 1); err == nil {
+			t.Errorf("%x was taken for two postings: %v", bad, p.ords)
+		}
+	}
+	signed := make([]byte, 2*(1+SignedPayload))
+	signed[1+SignedPayload] = 1
+	if _, err := new(TermPostings).decodeSigned(signed, 0, 2, &SignatureFilter{}); err != nil {
+		t.Errorf("two postings: %v", err)
+	}
+	for _, bad := range [][]byte{{}, signed[:len(signed)-1], append(slices.Clone(signed), 0), make([]byte, len(signed)), bytes.Repeat([]byte{0xff}, len(signed))} {
+		var p TermPostings
+		if _, err := p.decodeSigned(bad, 0, 2, &SignatureFilter{}); err == nil {
 			t.Errorf("%x was taken for two postings: %v", bad, p.ords)
 		}
 	}

@@ -42,7 +42,7 @@ func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary in
 			t.begin(e)
 		}
 		p.reset()
-		if _, err := p.decodePiece(e.piece, e.ord, e.n, d.Width, nil); err != nil {
+		if _, err := p.decodePiece(e.piece, e.ord, e.n, d.Width); err != nil {
 			return r.wrap(err)
 		}
 		for i, ord := range p.ords {

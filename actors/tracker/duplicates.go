@@ -33,10 +33,10 @@ type duplicates struct {
 	terms    int    // of the new title
 	mask     uint64 // its signature
 	best     []duplicate
-	read     int             // postings
-	compared int             // postings, see maxCompared
-	closed   int             // issues that were looked at
-	rows     *storage.Cursor // of issues; nil until there is one to compare
+	filter   storage.SignatureFilter // counts the postings that were read
+	compared int                     // postings, see maxCompared
+	closed   int                     // issues that were looked at
+	rows     *storage.Cursor         // of issues; nil until there is one to compare
 	// open walks the issues that are not closed; openAt is where it was last in each
 	// status, in the present segment.
 	open   *storage.Cursor
@@ -69,7 +69,7 @@ func (d *PossibleDuplicate) append(b []byte) (_ []byte, err error) {
 // the newest (Decision 19).
 func (tx *Tx) possibleDuplicates(title string) ([]duplicate, error) {
 	terms := tx.terms(title)
-	d := duplicates{tx: tx, mask: signature(terms), terms: len(terms)}
+	d := duplicates{tx: tx, mask: signature(terms), terms: len(terms), filter: storage.SignatureFilter{Most: maxRead}}
 	if err := tx.recent().load(tx); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 }
 
 // goesOn reports whether the search has met none of its bounds.
-func (d *duplicates) goesOn() bool { return d.read <= maxRead && d.compared < maxCompared }
+func (d *duplicates) goesOn() bool { return d.filter.Read <= maxRead && d.compared < maxCompared }
 
 // searchSegment goes through the postings of some of the terms, newest issues first.
 //
@@ -213,25 +213,13 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 	}
 	recent.shares.sort(others)
 	// Most titles in the lists share too few terms, as their signatures show.
-	there, mask, least := others, signature(others), d.need(newest)
-	apart := bits.OnesCount64(mask) == len(there) // no two terms have the same bit
-	keep := func(payload []byte) bool {
-		if d.read++; d.read > maxRead {
-			return true // the search ends
-		}
-		sig, bound := binary.BigEndian.Uint64(payload[1:]), 0
-		if apart {
-			bound = bits.OnesCount64(sig & mask)
-		} else {
-			for _, t := range there {
-				bound += int(sig >> (t.hash & 63) & 1)
-			}
-		}
-		return bound >= least && 2*bound >= int(payload[0])
+	d.filter.Begin(d.need(newest))
+	for _, t := range others {
+		d.filter.Want(t.bit())
 	}
 	lists := make([]list, 0, len(others))
 	var key [8]byte
-	for ; len(others) >= least; others = others[1:] {
+	for ; len(others) >= d.filter.Least; others = others[1:] {
 		t := others[0]
 		l, err := r.List(s.Number, titleTermsOf, titleKey(key[:0], t.hash))
 		if err != nil {
@@ -245,7 +233,7 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 	slices.SortFunc(lists, func(a, b list) int { return cmp.Compare(a.Total, b.Total) })
 	docs, opened := (*storage.DocColumn)(nil), len(lists)
 	for _, l := range lists {
-		l.Keep = keep
+		l.Filter = &d.filter
 		if err := l.Begin(); err != nil {
 			return err
 		}
@@ -255,7 +243,7 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		if need > len(lists)+len(others) {
 			return nil
 		}
-		least = need
+		d.filter.Least = need
 		opened = min(opened, len(lists)+len(others)-need+1)
 		ord, met := ^uint32(0), 0
 		var payload []byte

@@ -32,7 +32,7 @@ const (
 var searchIndex = storage.Segments{
 	ID: searchSegments, Name: "search index",
 	Dictionaries: []storage.Dictionary{
-		{Name: "words"}, {Name: "stems", Width: 1, Classed: true}, {Name: "title terms", Width: 9, Filtered: true},
+		{Name: "words"}, {Name: "stems", Width: 1, Classed: true}, {Name: "title terms", Width: storage.SignedPayload, Filtered: true},
 	},
 	Measure: func(b byte) uint64 { return uint64(math.Round(lengthOf(b))) },
 }
