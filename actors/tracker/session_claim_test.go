@@ -410,3 +410,16 @@ func TestEvents_TellWhoHeldASession(t *testing.T) {
 		t.Errorf("the story is %q, want %q", story, want)
 	}
 }
+
+// A claim that waits may park as many sessions each time that it looks as one that doesn't wait.
+func TestClaim_CountsItsRoundsAnewWhenItWaits(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	in := &ClaimSessionsIn{Wait: 5, rounds: maxClaimRounds}
+	if reply := f.run(f.admin, ClaimSessions, in); reply.Wait == nil {
+		t.Fatalf("the claim does not wait: %s", reply.Body)
+	}
+	if in.rounds != 0 {
+		t.Errorf("the claim waits after %d rounds, and has only %d left when it looks again", in.rounds, maxClaimRounds-in.rounds)
+	}
+}
