@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/time/rate"
 )
@@ -243,11 +242,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("shut down HTTP: %w", err)
 	}
 	return nil
-}
-
-// Metrics serves the registry's metrics, for a listener of their own.
-func (s *Server) Metrics() http.Handler {
-	return promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry})
 }
 
 // connections is how many are open.

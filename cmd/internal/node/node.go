@@ -157,7 +157,7 @@ func (n *Node) start() (err error) {
 		go func() { n.failed <- n.api.ServePeers(forwarded) }()
 	}
 	if n.listen != nil {
-		n.metrics = &http.Server{Handler: n.observation(), ReadHeaderTimeout: 5 * time.Second}
+		n.metrics = n.observationServer()
 		go func() {
 			if err := n.metrics.Serve(n.listen); !errors.Is(err, http.ErrServerClosed) {
 				n.failed <- fmt.Errorf("serve metrics: %w", err)

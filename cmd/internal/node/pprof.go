@@ -3,7 +3,13 @@ package node
 import (
 	"net/http"
 	"net/http/pprof"
+	"time"
 )
+
+// observationServer serves what an operator looks at, to few clients.
+func (n *Node) observationServer() *http.Server {
+	return &http.Server{Handler: n.observation(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10}
+}
 
 // observation serves what an operator looks at: metrics and, with --pprof, profiles.
 func (n *Node) observation() http.Handler {
