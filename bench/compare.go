@@ -22,6 +22,11 @@ func Compare(before, after *Report, out io.Writer) error {
 			return fmt.Errorf("bench: print: %w", err)
 		}
 	}
+	if before.Issues != after.Issues || before.Workspaces != after.Workspaces {
+		if _, err := fmt.Fprintf(out, "different data: %d issues in %d workspaces and %d in %d; rates don't compare\n\n", before.Issues, before.Workspaces, after.Issues, after.Workspaces); err != nil {
+			return fmt.Errorf("bench: print: %w", err)
+		}
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "scenario\tconnections\tload\trate/s\t\t\tp99 ms\t\tof its limit\t\t\n")
 	common := 0

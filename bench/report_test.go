@@ -83,13 +83,18 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
-	if strings.Contains(out.String(), "different machines") {
-		t.Errorf("one machine, yet\n%s", out.String())
+	if strings.Contains(out.String(), "different") {
+		t.Errorf("one machine and the same data, yet\n%s", out.String())
 	}
 	out.Reset()
 	after.Machine.CPUs = 8
 	if err := Compare(before, after, &out); err != nil || !strings.Contains(out.String(), "different machines") {
 		t.Errorf("two machines: %v\n%s", err, out.String())
+	}
+	out.Reset()
+	after.Issues++
+	if err := Compare(before, after, &out); err != nil || !strings.Contains(out.String(), "different data") {
+		t.Errorf("more issues: %v\n%s", err, out.String())
 	}
 }
 
