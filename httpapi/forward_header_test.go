@@ -79,3 +79,22 @@ func TestForward_HostOfTheTarget(t *testing.T) {
 		t.Errorf("an empty query: %s", one.uri)
 	}
 }
+
+// The headers of a request may be as large on a node that forwards it as on the owner.
+func TestForward_LargestHeaders(t *testing.T) {
+	t.Parallel()
+	at := newAtlas("b")
+	entry, owner := at.join(t, "a"), at.join(t, "b")
+	request := func(size int) string {
+		head := "GET " + things + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nTraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\nX-Filler: "
+		return head + strings.Repeat("x", size-len(head)-4) + "\r\n\r\n"
+	}
+	for _, node := range []*bundle{entry, owner} {
+		if got := node.raw(t, 1, request(node.cfg.MaxHeaderBytes))[0]; got.StatusCode != 201 {
+			t.Errorf("as large as they may be: %d %s", got.StatusCode, got.body)
+		}
+		if got := node.raw(t, 1, request(node.cfg.MaxHeaderBytes+1))[0]; got.StatusCode != 431 {
+			t.Errorf("a byte more: %d %s", got.StatusCode, got.body)
+		}
+	}
+}

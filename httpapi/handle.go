@@ -59,6 +59,19 @@ func (s *Server) guard(x *exchange) {
 	}
 }
 
+// headersTooLarge reports whether a client's request line and headers together take more than they may. The server
+// can read addedHeaders more: nodes add headers to requests that they forward, and to those that wait.
+func (s *Server) headersTooLarge(x *exchange) bool {
+	if x.resumed != nil || x.conn != nil && x.conn.peer {
+		return false
+	}
+	h := &x.ctx.Request.Header
+	return len(h.Method())+len(" ")+len(h.RequestURI())+len(" HTTP/1.1\r\n")+len(h.RawHeaders()) > s.cfg.MaxHeaderBytes
+}
+
+// addedHeaders bounds the headers that a node adds to a request, in bytes.
+const addedHeaders = 1 << 10
+
 func (s *Server) serve(x *exchange) error {
 	if s.isPreflight(x) && (x.conn == nil || x.conn.refusal == nil) {
 		x.identify(s.ids)
@@ -68,6 +81,8 @@ func (s *Server) serve(x *exchange) error {
 	allow, err := s.find(x)
 	x.identify(s.ids)
 	switch {
+	case s.headersTooLarge(x):
+		return errHeadersTooLarge()
 	case err != nil:
 		return err
 	case x.conn != nil && x.conn.refusal != nil && (x.route == nil || !x.route.health):

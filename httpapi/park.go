@@ -68,7 +68,7 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 		return err
 	}
 	raw := x.raw()
-	if len(raw)-len(x.body) > s.cfg.MaxHeaderBytes { // fasthttp could not read the headers again
+	if len(raw)-len(x.body) > s.cfg.MaxHeaderBytes+addedHeaders { // fasthttp could not read the headers again
 		return errHeadersTooLarge()
 	}
 	from := sharer(s.client(x))

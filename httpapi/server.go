@@ -157,7 +157,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		ExpectHandler:         s.expect,
 		Logger:                fastLogger{cfg.Logger},
 		Concurrency:           cfg.MaxConnections + maxPeers + 4*turnedAway,
-		ReadBufferSize:        cfg.MaxHeaderBytes,
+		ReadBufferSize:        cfg.MaxHeaderBytes + addedHeaders,
 		ReadTimeout:           cfg.ReadTimeout,
 		WriteTimeout:          cfg.WriteTimeout,
 		IdleTimeout:           cfg.IdleTimeout,
