@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 )
 
@@ -62,10 +61,7 @@ func readList(t testing.TB, r *SegmentReader, segment uint32, term []byte, from 
 // is memory for all of the blocks or for some.
 func TestSegmentBlocks_FindTheSame(t *testing.T) {
 	t.Parallel()
-	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
-	t.Cleanup(func() { must(t, s.Close()) })
-	tx := NewTx(s.State(), 1, wsA)
-	t.Cleanup(func() { must(t, tx.Close()) })
+	tx := segmentTx(t)
 	const terms, docs = 120, 5000 // some lists are longer than those that are kept whole
 	for _, number := range []uint32{3, 4} {
 		manyTerms(t, tx, number, terms, docs+int(number))
@@ -117,10 +113,7 @@ func TestSegmentBlocks_FindTheSame(t *testing.T) {
 // Two lists are walked in turns, one of them from blocks in memory.
 func TestSegmentBlocks_ListsInTurns(t *testing.T) {
 	t.Parallel()
-	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
-	t.Cleanup(func() { must(t, s.Close()) })
-	tx := NewTx(s.State(), 1, wsA)
-	t.Cleanup(func() { must(t, tx.Close()) })
+	tx := segmentTx(t)
 	manyTerms(t, tx, 3, 80, 1500)
 	blocks := NewSegmentBlocks(2, func(int64) bool { return true })
 	walk := func(r *SegmentReader) (all [2][]uint32) {
@@ -156,10 +149,7 @@ func TestSegmentBlocks_ListsInTurns(t *testing.T) {
 // Look-ups of a term whose block is in memory need nothing else: they find it even when its rows are gone.
 func TestSegmentBlocks_NeedNoRows(t *testing.T) {
 	t.Parallel()
-	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
-	t.Cleanup(func() { must(t, s.Close()) })
-	tx := NewTx(s.State(), 1, wsA)
-	t.Cleanup(func() { must(t, tx.Close()) })
+	tx := segmentTx(t)
 	manyTerms(t, tx, 3, 80, 100)
 	blocks := NewSegmentBlocks(2, func(int64) bool { return true })
 	find := func(term int) foundList {

@@ -5,18 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Segments of earlier versions have no signatures, and those that they were merged into by this one have
 // unknown ones.
 func TestSegmentSignatures_OfEarlierVersions(t *testing.T) {
 	t.Parallel()
-	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
-	t.Cleanup(func() { must(t, s.Close()) })
-	tx := NewTx(s.State(), 1, wsA)
-	t.Cleanup(func() { must(t, tx.Close()) })
+	tx := segmentTx(t)
 	const docs = 2*SignaturesPerBlock + 3
 	write := func(number uint32, newest Doc) Segment {
 		b := testSegments.NewBuilder(docs)

@@ -19,6 +19,16 @@ var testSegments = Segments{
 	Dictionaries: []Dictionary{{Name: "words"}, {Name: "weights", Width: 1, Classed: true}, {Name: "wide", Width: SignedPayload}},
 }
 
+// segmentTx opens a store in memory, and a batch to write segments to.
+func segmentTx(t *testing.T) *Tx {
+	t.Helper()
+	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
+	t.Cleanup(func() { must(t, s.Close()) })
+	tx := NewTx(s.State(), 1, wsA)
+	t.Cleanup(func() { must(t, tx.Close()) })
+	return tx
+}
+
 // segmentModel has the expected terms of each live doc, and checks all segments against them.
 type segmentModel struct {
 	t        *rapid.T
