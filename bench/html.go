@@ -156,7 +156,8 @@ func (r *Report) charts() (charts []chart) {
 	colors := map[int]int{} // by connections, the same in all charts
 	for _, name := range names {
 		c := chart{Name: name, About: groups[name][0].About}
-		c.Rate, c.Latency = newPlot("seconds", "requests a second"), newPlot("percentile", "milliseconds, logarithmic")
+		c.Rate, c.P99 = newPlot("seconds", "requests a second"), newPlot("seconds", "p99 in milliseconds")
+		c.Latency = newPlot("percentile", "milliseconds, logarithmic")
 		for _, one := range groups[name] {
 			if _, ok := colors[one.Connections]; !ok {
 				colors[one.Connections] = len(colors) % plotColors
@@ -167,14 +168,16 @@ func (r *Report) charts() (charts []chart) {
 			}
 			c.Series = append(c.Series, s)
 			if len(one.Timeline) > 0 {
-				c.Rate.addRates(s, one)
+				c.Rate.addOverTime(s, one.Timeline, one.TimelineStep)
+				c.P99.addOverTime(s, one.TimelineP99, one.TimelineStep)
 			}
 			c.Latency.addLatencies(s, one)
 		}
 		if len(c.Rate.Lines) == 0 {
-			c.Rate = nil
+			c.Rate, c.P99 = nil, nil
 		} else {
 			c.Rate.layLinear()
+			c.P99.layLinear()
 		}
 		c.Latency.layPercentiles()
 		charts = append(charts, c)

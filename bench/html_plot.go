@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// chart is one card of the page: a legend and one or two plots.
+// chart is one card of the page: a legend and up to three plots.
 type chart struct {
-	Name, About   string
-	Series        []series
-	Rate, Latency *plot
+	Name, About string
+	Series      []series
+	Rate, P99   *plot // over time; nil where there is none
+	Latency     *plot // by percentile
 }
 
 // series is how one measurement is drawn and called. Color is from 0 to plotColors-1.
@@ -71,11 +72,11 @@ func (p *plot) add(s series, points []point, marked bool) {
 	p.Lines = append(p.Lines, plotLine{series: s, points: points, marked: marked})
 }
 
-// addRates adds the rates of a result, each at the middle of its time.
-func (p *plot) addRates(s series, one *Result) {
-	points := make([]point, len(one.Timeline))
-	for i, rate := range one.Timeline {
-		points[i] = point{X: (float64(i) + 0.5) * one.TimelineStep, Y: rate}
+// addOverTime adds values of equal parts of a measured time, each step seconds long.
+func (p *plot) addOverTime(s series, values []float64, step float64) {
+	points := make([]point, len(values))
+	for i, value := range values {
+		points[i] = point{X: (float64(i) + 0.5) * step, Y: value}
 	}
 	p.add(s, points, false)
 }

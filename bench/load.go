@@ -48,38 +48,12 @@ type sample struct {
 	fault    string                  // the first of them
 	elapsed  time.Duration
 	late     *hdrhistogram.Histogram // of requests sent in time and answered after it
-	// timeline counts the requests of equal parts of the measured time, each step long;
-	// empty for a load without a set time.
-	timeline []int64
-	step     time.Duration
+	// timeline has the requests answered well within the measured time, by parts of it;
+	// nil for a load without a set time. Only the sum of all connections has one.
+	timeline *timeline
 }
 
-// maxTimeline is the most parts that a measured time is divided into, and minStep how
-// long each lasts at least.
-const (
-	maxTimeline = 60
-	minStep     = 100 * time.Millisecond
-)
-
-// newSample makes one for a measurement that lasts so long; 0: as long as it takes.
-func newSample(lasts time.Duration) *sample {
-	s := &sample{latency: newHistogram(), late: newHistogram()}
-	if lasts > 0 {
-		s.step = max(lasts/maxTimeline, min(minStep, lasts))
-		s.timeline = make([]int64, lasts/s.step)
-	}
-	return s
-}
-
-// count notes a good answer, so long after the measured time began.
-func (s *sample) count(at time.Duration) {
-	s.requests++
-	if s.step > 0 {
-		if i := int(at / s.step); i < len(s.timeline) { // what is left of the last part is not plotted
-			s.timeline[i]++
-		}
-	}
-}
+func newSample() *sample { return &sample{latency: newHistogram(), late: newHistogram()} }
 
 func (s *sample) rate() float64 {
 	if s.elapsed <= 0 {
@@ -117,22 +91,19 @@ func (l *load) run(ctx context.Context) *sample {
 	if l.lasts == 0 { // as long as it takes
 		p.end = start.Add(time.Hour)
 	}
-	parts := make([]*sample, l.connections)
+	parts, line := make([]*sample, l.connections), newTimeline(l.lasts)
 	stop := l.report(start)
 	defer stop()
 	var all sync.WaitGroup
 	for i := range parts {
-		all.Go(func() { parts[i] = l.connection(ctx, i, p) })
+		all.Go(func() { parts[i] = l.connection(ctx, i, p, line.writer()) })
 	}
 	all.Wait()
-	total := newSample(l.lasts)
-	total.elapsed = time.Since(start) - l.warmup
+	total := newSample()
+	total.timeline, total.elapsed = line, time.Since(start)-l.warmup
 	for _, s := range parts {
 		total.latency.Merge(s.latency)
 		total.requests += s.requests
-		for i, n := range s.timeline {
-			total.timeline[i] += n
-		}
 		total.errors += s.errors
 		total.late.Merge(s.late)
 		if total.fault == "" {
@@ -150,7 +121,7 @@ func (l *load) run(ctx context.Context) *sample {
 		}
 	default: // no answer came in time, and late ones are a rate too
 		total.requests, total.latency = total.late.TotalCount(), total.late
-		total.timeline, total.step = nil, 0
+		total.timeline = nil
 	}
 	if err := ctx.Err(); err != nil && total.fault == "" {
 		total.errors, total.fault = total.errors+1, err.Error()
@@ -159,8 +130,9 @@ func (l *load) run(ctx context.Context) *sample {
 }
 
 // connection does one connection's share.
-func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
-	s := newSample(l.lasts)
+func (l *load) connection(ctx context.Context, index int, p *pacer, line *timelineWriter) *sample {
+	s := newSample()
+	defer line.flush()
 	t := l.talk(index)
 	d := l.dial()
 	defer d.close()
@@ -212,8 +184,9 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 			_ = s.late.RecordValue(took)
 			continue
 		}
-		s.count(now.Sub(measured))
+		s.requests++
 		_ = s.latency.RecordValue(took)
+		line.count(now.Sub(measured), took)
 	}
 	return s
 }

@@ -84,8 +84,10 @@ type Result struct {
 	P999 float64 `json:"p999"`
 	Max  float64 `json:"max"`
 	// Timeline has the rates of equal parts of the measured time, each TimelineStep
-	// seconds long, and Distribution the latencies at plottedPercentiles.
+	// seconds long, TimelineP99 the p99 of what was answered in each, and Distribution the
+	// latencies at plottedPercentiles.
 	Timeline     []float64 `json:"timeline,omitempty"`
+	TimelineP99  []float64 `json:"timelineP99,omitempty"`
 	TimelineStep float64   `json:"timelineStep,omitempty"`
 	Distribution []float64 `json:"distribution,omitempty"`
 	// Limit names the result this one is judged by; Ratio is the share of its rate
@@ -145,15 +147,28 @@ func newResult(name, about string, connections int, offered float64, s *sample) 
 		P50: at(50), P99: at(99), P999: at(99.9), Max: float64(s.latency.Max()) / 1000,
 	}
 	if s.requests > 0 {
-		one.TimelineStep = s.step.Seconds()
-		for _, n := range s.timeline {
-			one.Timeline = append(one.Timeline, math.Round(float64(n)/one.TimelineStep*10)/10)
-		}
+		one.addTimeline(s.timeline)
 		for _, percentile := range plottedPercentiles {
 			one.Distribution = append(one.Distribution, at(percentile))
 		}
 	}
 	return one
+}
+
+// addTimeline fills in how the rate and the p99 went.
+func (r *Result) addTimeline(t *timeline) {
+	if t == nil {
+		return
+	}
+	r.TimelineStep = t.step.Seconds()
+	for _, part := range t.parts {
+		var n, p99 float64
+		if part != nil {
+			n, p99 = float64(part.TotalCount()), float64(part.ValueAtQuantile(99))/1000
+		}
+		r.Timeline = append(r.Timeline, math.Round(n/r.TimelineStep*10)/10)
+		r.TimelineP99 = append(r.TimelineP99, p99)
+	}
 }
 
 // plottedPercentiles are those that a result keeps the latency of, for plots.
