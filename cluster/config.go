@@ -66,6 +66,10 @@ type Config struct {
 	// takes no changes from the leaders of its shards until there is room again. Nil means never.
 	Spent func() bool
 
+	// LogWritten is told of each write to the logs of the shards how long it took, until it was on
+	// disk. It must not block. Nil does nothing.
+	LogWritten func(took time.Duration)
+
 	// Clock is the time of day; nil means time.Now.
 	Clock func() time.Time
 

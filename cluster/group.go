@@ -99,7 +99,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	if g.log, err = raftstore.OpenLog(store.Raft(), shard); err != nil {
 		return nil, err
 	}
-	g.log.Failed = func(err error) { g.damaged(err) }
+	g.log.Failed, g.log.Written = func(err error) { g.damaged(err) }, n.cfg.LogWritten
 	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
 		return nil, err
 	}

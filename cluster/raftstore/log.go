@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
@@ -20,6 +21,9 @@ type LogStore struct {
 	// Failed is called at each read of an entry that is damaged. It is set before use and must not block.
 	// Nil does nothing.
 	Failed func(error)
+	// Written is told how long each append took, until it was on disk. It is set before use. Nil does
+	// nothing.
+	Written func(took time.Duration)
 
 	// The bounds are cached; both are 0 for an empty log. Raft asks for them often, and Pebble
 	// would open an iterator each time.
@@ -152,8 +156,12 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 			return errors.Join(fmt.Errorf("append to the log of shard %d: %w", s.shard, err), batch.Close())
 		}
 	}
+	began := time.Now()
 	if err := errors.Join(batch.Commit(pebble.Sync), batch.Close()); err != nil {
 		return fmt.Errorf("append to the log of shard %d: %w", s.shard, err)
+	}
+	if s.Written != nil {
+		s.Written(time.Since(began))
 	}
 	s.mu.Lock()
 	if s.last == 0 {

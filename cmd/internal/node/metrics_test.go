@@ -40,4 +40,8 @@ func TestMetrics_OfANodeThatHasNotJoined(t *testing.T) {
 			t.Errorf("afterwards there is no %q: %d", name, status)
 		}
 	}
+	// The shards of a new node have their first entries.
+	if strings.Contains(body, "\nswitchyard_log_write_seconds_count 0\n") || !strings.Contains(body, "\nswitchyard_log_write_seconds_bucket{") {
+		t.Error("no write to a log is counted")
+	}
 }

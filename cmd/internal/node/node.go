@@ -33,12 +33,14 @@ type Node struct {
 	metrics  *http.Server
 	listen   net.Listener // of metrics
 	registry *prometheus.Registry
-	images   *images     // of shards, for backups
-	moves    *images     // rows of workspaces
-	schedule *schedule   // of backups; nil: none
-	traces   *traces     // nil: none
-	serving  atomic.Bool // set once the node belongs to a cluster
-	failed   chan error  // the first part that ended by itself
+
+	logWrites prometheus.Histogram
+	images    *images     // of shards, for backups
+	moves     *images     // rows of workspaces
+	schedule  *schedule   // of backups; nil: none
+	traces    *traces     // nil: none
+	serving   atomic.Bool // set once the node belongs to a cluster
+	failed    chan error  // the first part that ended by itself
 }
 
 // Start assembles a node and returns when its listeners accept connections. It
@@ -48,7 +50,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 5), images: newImages(), moves: newImages()}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), logWrites: newLogWrites(), failed: make(chan error, 5), images: newImages(), moves: newImages()}
 	if err := n.start(); err != nil {
 		// Also when it was ctx that ended the start.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -99,7 +101,7 @@ func (n *Node) start() (err error) {
 		}
 		return err
 	}
-	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector(), newCertificateCollector(public, secure))
+	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector(), n.logWrites, newCertificateCollector(public, secure))
 	shares, limits, err := cfg.limits()
 	if err != nil {
 		return err
@@ -184,8 +186,9 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 		Peer: peers, TLS: secure, Gossip: cfg.Gossip, GossipKeys: keys, Advertise: cfg.Advertise,
 		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter, MaxFormat: cfg.MaxFormat,
 		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
-		Spent: func() bool { return n.store.Space().Shortage() == storage.Spent },
-		Clock: machineClock,
+		Spent:      func() bool { return n.store.Space().Shortage() == storage.Spent },
+		LogWritten: observing(n.logWrites),
+		Clock:      machineClock,
 	})
 	return err
 }
