@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 	"switchyard/actors/webhook"
+	"switchyard/internal/processors"
 	"switchyard/storage"
 )
 
@@ -93,9 +93,9 @@ func NewEngine(cfg Config) (*Engine, error) {
 		tails:      tracker.NewTails(cfg.TailBytes),
 	}
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
-	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
-	e.indexing = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
-	e.heavy = newHeavyTurns(runtime.GOMAXPROCS(0))
+	e.turns = make(chan struct{}, (processors.Count()+1)/2)
+	e.indexing = make(chan struct{}, (processors.Count()+1)/2)
+	e.heavy = newHeavyTurns(processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())

@@ -3,12 +3,13 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
+
+	"switchyard/internal/processors"
 )
 
 // Answers are compressed by the node that the client asked, at the end of a request
@@ -45,7 +46,7 @@ type encoders struct {
 }
 
 func newEncoders() (*encoders, error) {
-	n := runtime.GOMAXPROCS(0)
+	n := processors.Count()
 	e := &encoders{gzip: make(chan *gzip.Writer, n)}
 	for range n {
 		e.gzip <- nil // made when it is first needed

@@ -13,6 +13,7 @@ import (
 	"switchyard/cmd/internal/backup"
 	"switchyard/cmd/internal/node"
 	"switchyard/httpapi"
+	"switchyard/internal/processors"
 	"switchyard/storage"
 )
 
@@ -175,6 +176,9 @@ func (s serveCmd) Run() error {
 	defer cancel()
 	if limit := cfg.GoMemory(); os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
 		debug.SetMemoryLimit(limit)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		processors.Oversubscribe()
 	}
 	started := time.Now()
 	n, err := node.Start(stop, cfg)

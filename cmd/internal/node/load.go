@@ -3,12 +3,12 @@ package node
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"runtime/metrics"
 	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/httpapi"
+	"switchyard/internal/processors"
 	"switchyard/storage"
 )
 
@@ -32,7 +32,7 @@ func (o operator) Load(_ context.Context, name string) (httpapi.NodeLoad, error)
 	}
 	counts, space := n.engine.Stats(), n.store.Space()
 	load := httpapi.NodeLoad{
-		Node: name, CPUs: runtime.GOMAXPROCS(0), MemoryBytes: memoryInUse(), MemoryBudgetBytes: n.cfg.memory(),
+		Node: name, CPUs: processors.Count(), MemoryBytes: memoryInUse(), MemoryBudgetBytes: n.cfg.memory(),
 		Disk: httpapi.DiskLoad{
 			LogBytes: n.store.Raft().Metrics().DiskSpaceUsage(), StateBytes: n.store.State().Metrics().DiskSpaceUsage(),
 			FreeBytes: space.Free(), ReserveBytes: space.Reserve(), Full: space.Full(),
