@@ -42,11 +42,15 @@ type group struct {
 	handovers chan *handoverRequest
 	changing  chan struct{} // capacity 1: serializes changes of the group's members
 
-	started        time.Time // when the member was started
-	checkedContact time.Time // the last contact with a leader that the leader watchdog has handled; owned by the watchdog
+	started time.Time // when the member was started
+
+	// Owned by the leader watchdog: the last contact with a leader that it has handled, the moment
+	// before which the leader can't have been silent for too long, and its view of the disk.
+	checkedContact time.Time
+	silentFrom     time.Time
+	watch          stuckWatch
 
 	declaring waitClock   // of the claim or release in flight
-	watch     stuckWatch  // owned by the watchdog
 	stuck     atomic.Bool // the disk takes no entries
 
 	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not

@@ -222,6 +222,15 @@ func (n *Node) runningGroups() []*group {
 	return slices.DeleteFunc(n.hosted(), func(g *group) bool { return !g.up.Load() })
 }
 
+// eachRunning calls fn with the groups of runningGroups.
+func (n *Node) eachRunning(fn func(*group)) {
+	for i := range n.groups {
+		if g := n.groups[i].Load(); g != nil && g.up.Load() {
+			fn(g)
+		}
+	}
+}
+
 // Start brings up every group and returns when they run. Leaders are elected later, see WaitReady.
 // After an error, or when ctx ends first, only Close may be called.
 func (n *Node) Start(ctx context.Context, w Watcher) error {
@@ -235,7 +244,7 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	n.started, n.watcher = true, w
 	go n.compactor.run()
 	if _, single := n.transports.(soloTransports); !single {
-		n.watchdog = &leaderWatchdog{groups: n.runningGroups, quit: make(chan struct{}), ended: make(chan struct{})}
+		n.watchdog = &leaderWatchdog{each: n.eachRunning, quit: make(chan struct{}), ended: make(chan struct{})}
 		go n.watchdog.run()
 	}
 	if n.peering != nil {

@@ -28,7 +28,8 @@ type progress struct {
 	hears     bool   // Raft's own goroutine has just taken a request
 }
 
-// stuckWatch decides whether a leader's disk is stuck. The leader watchdog owns it.
+// stuckWatch decides whether a leader's disk is stuck. Its zero value begins at the next progress. The
+// leader watchdog owns it.
 type stuckWatch struct {
 	applied   uint64
 	appliedAt int64 // when applied was first seen
@@ -39,7 +40,7 @@ type stuckWatch struct {
 // applied what is committed, or for its log, whose writes Raft's own goroutine waits for. An entry
 // that waits for the other voters is none of its disk's business.
 func (s *stuckWatch) stuck(p progress) bool {
-	if p.waiting == 0 || p.now-p.waiting < int64(stuckAfter) {
+	if *s == (stuckWatch{}) || p.waiting == 0 || p.now-p.waiting < int64(stuckAfter) {
 		*s = stuckWatch{applied: p.applied, appliedAt: p.now, heardAt: p.now}
 		return false
 	}
@@ -58,6 +59,10 @@ func (g *group) checkProgress() {
 	waiting := g.commit.waiting.since.Load()
 	if declaring := g.declaring.since.Load(); waiting == 0 || declaring != 0 && declaring < waiting {
 		waiting = declaring
+	}
+	if waiting == 0 && !g.stuck.Load() { // as nearly always: an idle shard must cost nearly nothing
+		g.watch = stuckWatch{}
+		return
 	}
 	p := progress{now: g.tuning.clock(), waiting: waiting, applied: g.machine.applied.Load(), committed: g.raft.CommitIndex()}
 	leads := g.raft.State() == raft.Leader
