@@ -13,7 +13,7 @@ func (p *planner) balance() {
 	if p.wanted == 1 || len(takers) <= p.wanted || !p.healthy() {
 		return
 	}
-	for p.moves < maxMoves {
+	for p.moves+p.small < maxMoves {
 		s, from, to := p.bestMove(takers)
 		if s == nil {
 			return
@@ -25,7 +25,7 @@ func (p *planner) balance() {
 		s.target = append(without(s.target, from), to)
 		p.nodes[from].replicas--
 		p.nodes[to].replicas++
-		p.moves++
+		p.countMove(s)
 		p.addStep(s, StepAdd, to, reason, from)
 	}
 }

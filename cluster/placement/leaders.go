@@ -24,7 +24,7 @@ func (p *planner) drainLeaders() {
 
 // balanceLeaders spreads leaderships evenly once all replicas are in their places.
 func (p *planner) balanceLeaders() {
-	if !p.allLed() || p.moves > 0 {
+	if !p.allLed() || p.moves+p.small > 0 {
 		return
 	}
 	for _, st := range p.steps {

@@ -15,6 +15,12 @@ const (
 	// maxMoves is the number of shards that may be copied, or have more replicas than wanted, at
 	// the same time.
 	maxMoves = 2
+	// maxSmallMoves is that number for small shards, which take no time to copy: those of a new
+	// cluster should soon have all their replicas.
+	maxSmallMoves = 16
+	// smallLast is the index of the newest entry up to which a shard is small. A new shard has
+	// fewer than ten entries, and few can have much data.
+	smallLast = 64
 	// maxTransfers is the number of leaderships transferred in one round.
 	maxTransfers = 4
 	// replicasWanted is the number of replicas of a shard, in a cluster that has had as many
@@ -106,7 +112,8 @@ type planner struct {
 	shards    []*placedShard // shards with a known leader, by id
 	wanted    int            // replicas per shard
 	steps     []Step
-	moves     int // shards being copied or larger than wanted
+	moves     int // shards being copied or larger than wanted, but for small ones
+	small     int // small ones of them
 	transfers int // leaderships transferred in this round
 }
 

@@ -5,10 +5,28 @@ import (
 	"slices"
 )
 
-// moving reports whether a shard counts against maxMoves.
+// moving reports whether a shard counts against maxMoves, or against maxSmallMoves.
 func (p *planner) moving(s *placedShard) bool {
 	return len(s.NonVoters) > 0 || len(s.Voters) > p.wanted
 }
+
+// countMove counts a shard that moves, and mayMove reports whether one more may.
+func (p *planner) countMove(s *placedShard) {
+	if s.small() {
+		p.small++
+	} else {
+		p.moves++
+	}
+}
+
+func (p *planner) mayMove(s *placedShard) bool {
+	if s.small() {
+		return p.small < maxSmallMoves
+	}
+	return p.moves < maxMoves
+}
+
+func (s *placedShard) small() bool { return s.Last <= smallLast }
 
 // promotable returns the non-voters to promote.
 func (s *placedShard) promotable() []string { return intersection(s.NonVoters, s.target) }
@@ -108,13 +126,13 @@ func (p *planner) nonVoterReason(name string) string {
 	return "is not needed any more"
 }
 
-// grow adds a replica if maxMoves allows.
+// grow adds a replica if mayMove allows.
 func (p *planner) grow(s *placedShard, node string) {
 	if !p.moving(s) {
-		if p.moves >= maxMoves {
+		if !p.mayMove(s) {
 			return
 		}
-		p.moves++
+		p.countMove(s)
 	}
 	reason := "the shard has too few replicas"
 	if surplus := s.surplus(); len(surplus) > 0 {

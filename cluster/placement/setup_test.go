@@ -19,7 +19,8 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
 //	                               ^c has caught up, ?c is not hosted, @d orphan,
 //	                               %c a voter not hosted, #c failed, -c has no room;
-//	                               changing: the members are not committed
+//	                               changing: the members are not committed;
+//	                               small: it has few entries
 //	lingering                      orphans were seen long enough
 func parseCluster(t *testing.T, text string) State {
 	t.Helper()
@@ -84,6 +85,10 @@ func placeShard(state State, shard storage.Shard, words []string) {
 	for _, word := range words {
 		if word == "changing" {
 			lead.Changing = true
+			continue
+		}
+		if word == "small" {
+			lead.Last = smallLast
 			continue
 		}
 		name := strings.Trim(word, "*!~^?@%#-")

@@ -40,6 +40,7 @@ type simulatedGroup struct {
 	behind            map[string]int // rounds of copying that are left
 	leader            string
 	term              uint64
+	last              uint64 // newest entry
 }
 
 func newSimulated(seed uint64, shards int) *simulated {
@@ -48,7 +49,7 @@ func newSimulated(seed uint64, shards int) *simulated {
 	}
 	s.join("")
 	for id := range shards + 1 {
-		s.groups = append(s.groups, &simulatedGroup{shard: storage.Shard(id), voters: []string{"n1"}, behind: map[string]int{}, leader: "n1", term: 1})
+		s.groups = append(s.groups, &simulatedGroup{shard: storage.Shard(id), voters: []string{"n1"}, behind: map[string]int{}, leader: "n1", term: 1, last: s.rng.Uint64N(2 * smallLast)})
 		s.nodes["n1"].hosts[storage.Shard(id)] = 1
 	}
 	return s
@@ -235,7 +236,7 @@ func (s *simulated) state() State {
 			g := s.groups[id]
 			r := GroupReport{Shard: storage.Shard(id), Term: n.hosts[storage.Shard(id)]}
 			if g.leader == name {
-				r.Leads, r.Term, r.Epoch, r.Leader = true, g.term, g.term, name
+				r.Leads, r.Term, r.Epoch, r.Leader, r.Last = true, g.term, g.term, name, g.last
 				r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
 				for _, peer := range append(slices.Clone(g.voters), g.nonVoters...) {
 					r.Peers = append(r.Peers, PeerReport{Node: peer, CaughtUp: g.behind[peer] == 0})
@@ -256,10 +257,10 @@ func (s *simulated) state() State {
 func (s *simulated) round(t *rapid.T, mayFail bool) []Step {
 	s.settle()
 	state := s.state()
-	before := s.copying(state)
+	large, small := s.copying(state)
 	steps := Plan(state, s.now)
 	if len(steps) > 0 {
-		s.say("round: %d reports, %d copying", len(state.Reports), before)
+		s.say("round: %d reports, %d copying and %d small ones", len(state.Reports), large, small)
 	}
 	transfers, seen := 0, map[storage.Shard]bool{}
 	for _, st := range steps {
@@ -280,22 +281,25 @@ func (s *simulated) round(t *rapid.T, mayFail bool) []Step {
 	if transfers > maxTransfers {
 		s.fail(t, "%d transfers in a round", transfers)
 	}
-	if copying := s.copying(state); copying > max(before, maxMoves) {
-		s.fail(t, "%d shards are copying", copying)
+	if nowLarge, nowSmall := s.copying(state); nowLarge > max(large, maxMoves) || nowSmall > max(small, maxSmallMoves) {
+		s.fail(t, "%d shards and %d small ones are copying", nowLarge, nowSmall)
 	}
 	return steps
 }
 
-// copying counts the shards with non-voters, as far as their leaders reported.
-func (s *simulated) copying(state State) int {
-	count := 0
+// copying counts the shards with non-voters, large and small ones, as far as their leaders reported.
+func (s *simulated) copying(state State) (large, small int) {
 	for _, g := range s.groups {
 		if _, ok := state.Reports[g.leader]; !ok || len(g.nonVoters) == 0 {
 			continue
 		}
-		count++
+		if g.last <= smallLast {
+			small++
+		} else {
+			large++
+		}
 	}
-	return count
+	return large, small
 }
 
 func (s *simulated) carry(t *rapid.T, st Step) {

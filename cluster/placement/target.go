@@ -18,7 +18,7 @@ func (p *planner) setTargets() {
 	}
 	for _, s := range p.shards {
 		if p.moving(s) {
-			p.moves++
+			p.countMove(s)
 		}
 	}
 }
