@@ -188,12 +188,6 @@ func (g *group) newRaft(conf *raft.Config, stable raft.StableStore) (member *raf
 	return raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.tracking)
 }
 
-// commitTimeout is how long a follower may not know that the last entry is committed, when no other
-// entry follows. Raft's leader sends each follower an empty request about that often, beside its
-// heartbeats, so with Raft's 50 ms these requests are half of what an idle shard costs. Followers
-// answer no reads, so nobody waits for them to know sooner.
-const commitTimeout = time.Second
-
 // maxAppendEntries is the number of entries that one request to a follower carries. Entries have up
 // to 4 MiB and come a few at a time: longer queues would only hold memory.
 const maxAppendEntries = 16
@@ -210,7 +204,7 @@ func (g *group) raftConfig() *raft.Config {
 	// Raft's heartbeats wait for a follower's disk (see trackingTransport), so a leader waits for
 	// its followers as long as they wait for it.
 	conf.LeaderLeaseTimeout = electionTimeout
-	conf.CommitTimeout = commitTimeout
+	conf.CommitTimeout = g.tuning.commit
 	// dropReplica stops the Raft member of a removed replica.
 	conf.ShutdownOnRemove = false
 	conf.MaxAppendEntries = maxAppendEntries

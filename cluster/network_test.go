@@ -137,7 +137,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 		}
 	}
 	var err error
-	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, transports: ends{w, name}})
+	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, transports: ends{w, name}, tune: soonCommitted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +174,9 @@ func (w *network) node(name string) *running {
 	defer w.booting.Unlock()
 	return w.nodes[name]
 }
+
+// soonCommitted lets followers know soon what is committed: tests compare their replicas.
+func soonCommitted(t *tuning) { t.commit = 250 * time.Millisecond }
 
 // owner waits until one of the nodes owns the shard.
 func (w *network) owner(t testing.TB, shard storage.Shard, among ...string) *running {
