@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,8 +217,9 @@ func (n *Node) hosted() []*group {
 }
 
 // runningGroups returns the groups of hosted whose Raft members run.
-func (n *Node) runningGroups() []*group {
-	return slices.DeleteFunc(n.hosted(), func(g *group) bool { return !g.up.Load() })
+func (n *Node) runningGroups() (groups []*group) {
+	n.eachRunning(func(g *group) { groups = append(groups, g) })
+	return groups
 }
 
 // eachRunning calls fn with the groups of runningGroups.
