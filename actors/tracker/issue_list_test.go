@@ -189,6 +189,7 @@ func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
 func FuzzParseCursor(f *testing.F) {
 	f.Add(string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen))), uint64(7), storage.ListedKeyLen)
 	f.Add("Aw", uint64(0), 0)
+	f.Add("\n"+string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen)))+"\r", uint64(7), storage.ListedKeyLen)
 	f.Fuzz(func(t *testing.T, cursor string, query uint64, keyLen int) {
 		last, err := parseCursor(cursor, query, keyLen)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -227,7 +228,8 @@ func appendCursor(b []byte, query uint64, key []byte) []byte {
 func parseCursor(cursor string, query uint64, keyLen int) ([]byte, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	end := len(raw) - cursorTail
-	if err != nil || end <= cursorHead || raw[0] != cursorVersion || keyLen > 0 && end != cursorHead+keyLen ||
+	// The decoder skips line breaks.
+	if err != nil || strings.ContainsAny(cursor, "\r\n") || end <= cursorHead || raw[0] != cursorVersion || keyLen > 0 && end != cursorHead+keyLen ||
 		uint64(binary.BigEndian.Uint32(raw[end:])) != xxhash.Sum64(raw[:end])&math.MaxUint32 {
 		return nil, BadRequest(Fault{Path: "query.cursor", Message: badCursor})
 	}
