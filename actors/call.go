@@ -54,7 +54,8 @@ func newCall() *call {
 	return &call{answered: make(chan struct{}, 1), timer: timer}
 }
 
-// fill readies a call for a command.
+// fill readies a call for a command, which holds the memory of its content until the actor has
+// answered it or found it withdrawn.
 func (c *call) fill(req *tracker.Request, workspace storage.ID, op *tracker.Op, in any) {
 	c.op, c.in, c.req = op, in, *req
 	c.req.Workspace = workspace
@@ -62,6 +63,16 @@ func (c *call) fill(req *tracker.Request, workspace storage.ID, op *tracker.Op, 
 	if req.Idempotency != nil {
 		c.idem = *req.Idempotency
 		c.req.Idempotency = &c.idem
+	}
+	if req.Memory != nil {
+		req.Memory.Hold()
+	}
+}
+
+// giveUp gives up the memory of the command's content.
+func (c *call) giveUp() {
+	if c.req.Memory != nil {
+		c.req.Memory.GiveUp()
 	}
 }
 

@@ -308,3 +308,49 @@ func TestDo_Workflow(t *testing.T) {
 	_, err = b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two})
 	wantOutcome(t, err, "not_applied")
 }
+
+// heldMemory counts the holders of a request's content.
+type heldMemory struct{ holders atomic.Int32 }
+
+func (m *heldMemory) Hold()   { m.holders.Add(1) }
+func (m *heldMemory) GiveUp() { m.holders.Add(-1) }
+
+// The content of a command is held until its batch is decided, and that of one behind it until
+// the actor finds that it was withdrawn, however long ago their callers have left.
+func TestDo_HoldsTheContentUntilTheActorIsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		ws := workspaceNumber(1)
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		var first, second heldMemory
+		var all sync.WaitGroup
+		send := func(m *heldMemory, outcome string) {
+			req := request(ws)
+			req.Memory = m
+			all.Go(func() {
+				_, err := b.engine.Do(req, countUp, &countIn{})
+				wantOutcome(t, err, outcome)
+			})
+		}
+		send(&first, "unknown")
+		b.local.waitHeld(1)
+		send(&second, "not_applied")
+		all.Wait() // both have left
+		if f, s := first.holders.Load(), second.holders.Load(); f != 1 || s != 1 {
+			t.Errorf("%d and %d holders while the batch is on its way", f, s)
+		}
+		b.local.release()
+		synctest.Wait()
+		if f, s := first.holders.Load(), second.holders.Load(); f != 0 || s != 0 {
+			t.Errorf("%d and %d holders afterwards", f, s)
+		}
+		var done heldMemory
+		b.local.setFate(func(int, storage.Shard) fate { return applies })
+		send(&done, "")
+		all.Wait()
+		if n := done.holders.Load(); n != 0 {
+			t.Errorf("%d holders after an answer", n)
+		}
+	})
+}

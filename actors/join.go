@@ -119,6 +119,7 @@ func (w *workspaceActor) join(c *call, p *longPoll) bool {
 		ran = c.err == nil && c.reply.Wait == nil
 	}
 	if !ran && e.waits.withdraw(r) {
+		c.giveUp()
 		w.h.shard.counted()
 		w.h.latch.leave()
 		return false

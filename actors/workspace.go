@@ -107,7 +107,7 @@ func (w *workspaceActor) accept(c *call) {
 // run carries out a command in the open batch.
 func (w *workspaceActor) run(c *call) {
 	if !c.markTaken() {
-		w.drop()
+		w.drop(c)
 		return
 	}
 	if w.outdated(c) && !w.admitsAgain(c) {
@@ -220,7 +220,7 @@ func (w *workspaceActor) refuse(c *call, err error) {
 // answer gives the answer and counts the command off, in the order in which a
 // caller's next command finds its place free. The call is its caller's afterwards.
 func (w *workspaceActor) answer(c *call) {
-	w.drop()
+	w.drop(c)
 	r := c.waiter
 	c.answered <- struct{}{}
 	if r != nil {
@@ -229,7 +229,8 @@ func (w *workspaceActor) answer(c *call) {
 }
 
 // drop counts a command off.
-func (w *workspaceActor) drop() {
+func (w *workspaceActor) drop(c *call) {
+	c.giveUp()
 	w.h.shard.counted()
 	w.h.latch.leave()
 	w.endIfLast()

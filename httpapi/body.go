@@ -133,6 +133,9 @@ func (s *Server) takeBody(x *exchange) error {
 		defer sent.CopyTo(header)
 	}
 	limit := x.route.maxBody
+	if err := s.awaitBody(x); err != nil {
+		return err
+	}
 	defer func(began time.Time) { x.arrival += s.now().Sub(began) }(s.now())
 	for {
 		if len(x.body) == cap(x.body) {
@@ -167,10 +170,22 @@ func (s *Server) takeBody(x *exchange) error {
 
 // restart lets the time to answer a large request begin when it has arrived: how
 // long that takes is up to the client's line, and bounded by Config.ReadTimeout.
-// Another node that sent it has done so, and waits no longer than it said.
+// Another node that sent it has done so, and waits no longer than it said. The time for
+// which the request waited for its bytes counts.
 func (s *Server) restart(x *exchange) {
 	if x.large && (x.conn == nil || !x.conn.peer) {
-		x.clock = s.now()
+		x.clock = s.now().Add(-x.waitedForBytes)
+	}
+}
+
+// dropBody gives up a large body whose content was decoded: the request may be answered
+// much later. The content stays charged for as long as somebody holds it.
+func (x *exchange) dropBody(req *tracker.Request) {
+	if x.large && !x.route.tools {
+		x.body = nil
+	}
+	if x.held != nil && !x.route.Op.LongPoll { // one that waits has a small body
+		req.Memory = x.held
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // The memory that a node holds for its clients is the bodies they send and the
 // answers they do not take. Both are charged to the workspace of a known caller or,
 // without a valid credential, to the client's address. A body is charged as it
-// arrives, not by the length it announces, and an answer from the moment it is
-// there until the connection has taken it.
+// arrives, not by the length it announces, but for a large one, which waits for its
+// bytes first (budget_wait.go). An answer is charged from the moment it is there until
+// the connection has taken it.
 //
 // Callers at many workspaces or addresses must not use up what all share, so the more
 // is used, the less one may hold: a workspace or an address gets no more while it
@@ -70,6 +71,8 @@ type budget struct {
 	mu sync.Mutex
 	// by has an entry for each account that has bytes in flight.
 	by map[account]int64
+	// waiting are the large bodies that wait for bytes, at most one of each connection.
+	waiting []*heldBody
 }
 
 func newBudget(limits *Limits, refused func(string)) *budget {
@@ -203,6 +206,7 @@ func (b *budget) lower(c *conn, p part, size int) {
 		b.add(c.owed.to, c.owed.from, -less)
 		c.owed.bytes[p] = int64(size)
 		c.owes.Store(c.owed.bytes != [parts]int64{})
+		b.grant()
 	}
 }
 
@@ -216,6 +220,7 @@ func (b *budget) release(c *conn, p part) {
 	b.add(c.owed.to, c.owed.from, -c.owed.bytes[p])
 	c.owed.bytes[p] = 0
 	c.owes.Store(c.owed.bytes != [parts]int64{})
+	b.grant()
 }
 
 // releaseAll ends the charge of a connection's bytes.
@@ -274,17 +279,13 @@ func (s *Server) accountsOf(x *exchange) (to, from account) {
 	return to, from
 }
 
-// chargeBody charges for a request body of so many bytes. Operations that write more than
-// others do hold that in memory, too, so each of their bytes counts twice.
+// chargeBody charges for a request body of so many bytes.
 func (s *Server) chargeBody(x *exchange, size int) error {
-	if size <= freeBytes || x.conn == nil {
+	if size <= freeBytes || x.conn == nil || x.held != nil {
 		return nil
 	}
-	if x.route.Op != nil && x.route.Op.MaxWrites > 0 {
-		size *= 2
-	}
 	to, from := s.accountsOf(x)
-	return s.budget.raise(x.conn, to, from, bodyPart, size, false)
+	return s.budget.raise(x.conn, to, from, bodyPart, s.charge(x, size), false)
 }
 
 // chargeAnswer charges for an answer's body. With changed, the request has changed

@@ -264,17 +264,30 @@ func TestBudget_KnownWhereTheWorkspaceIsServed(t *testing.T) {
 	}
 }
 
-// The body of an operation that writes more than others counts twice.
+// The body of an operation that writes more than others counts twice, and one of more than
+// 1 MiB three times.
 func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 3 << 20} })
+	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 1 << 20} })
 	bulky := strings.Replace(largePath, "large", "bulky", 1)
-	if got := b.do(t, "POST", largePath, largeBody()); got.StatusCode/100 != 2 {
+	of := func(kib int) string { return largeBody()[:20] + strings.Repeat("x", kib<<10) + `"}` }
+	if got := b.do(t, "POST", largePath, of(700)); got.StatusCode/100 != 2 {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
-	refusedWith(t, b.do(t, "POST", bulky, largeBody()), "--workspace-bytes-in-flight")
-	if got := b.do(t, "POST", bulky, largeBody()[:20]+strings.Repeat("x", 500<<10)+`"}`); got.StatusCode/100 != 2 {
-		t.Errorf("half as large: %d %s", got.StatusCode, got.body)
+	refusedWith(t, b.do(t, "POST", bulky, of(700)), "--workspace-bytes-in-flight")
+	if got := b.do(t, "POST", bulky, of(200)); got.StatusCode/100 != 2 {
+		t.Errorf("a smaller one: %d %s", got.StatusCode, got.body)
+	}
+	refusedWith(t, b.do(t, "POST", largePath, largeBody()), "--workspace-bytes-in-flight")
+	// One that fits by itself is let in, and takes all there is.
+	var charged atomic.Int64
+	b = setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 2 << 20} })
+	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		charged.Store(b.budget.all.Load())
+		return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{}`)}, nil
+	})
+	if got := b.do(t, "POST", largePath, largeBody()); got.StatusCode/100 != 2 || charged.Load() != 2<<20 {
+		t.Errorf("%d %s, charged %d", got.StatusCode, got.body, charged.Load())
 	}
 	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
 }

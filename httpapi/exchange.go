@@ -44,8 +44,11 @@ type exchange struct {
 	// oversize says that the body was refused by its length, before any of it was
 	// read.
 	oversize bool
-	// large says that the body is larger than defaultMaxBody.
-	large bool
+	// large says that the body is larger than defaultMaxBody. held has its bytes if it waited for
+	// them, and waitedForBytes is how long that took.
+	large          bool
+	held           *heldBody
+	waitedForBytes time.Duration
 	// account is the kind of account that the request's bytes are charged to, and charged
 	// the workspace if it is one.
 	account accountKind
@@ -105,6 +108,10 @@ func (s *Server) release(x *exchange) {
 	if x.conn != nil && !x.parked {
 		s.budget.release(x.conn, bodyPart)
 	}
+	if x.held != nil {
+		x.held.GiveUp()
+		x.held = nil
+	}
 	if x.resumed != nil { // it was refused before it could continue
 		x.resumed.waiting.Leave()
 		x.resumed = nil
@@ -113,7 +120,7 @@ func (s *Server) release(x *exchange) {
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.parked = nil, nil, nil, "", false, false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
 	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
-	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}
+	x.ends, x.large, x.waitedForBytes, x.account, x.charged = false, false, 0, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
 	x.binder.plan, x.message, x.refused, x.constant = nil, nil, nil, nil

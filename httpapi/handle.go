@@ -218,6 +218,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if err := s.bind(x, req, in); err != nil {
 		return err
 	}
+	x.dropBody(req)
 	if err := s.throttleCreation(x, &req.Caller); err != nil {
 		return err
 	}

@@ -342,6 +342,16 @@ type Request struct {
 	// Gone reports whether the client has closed its connection; nil if that can't be
 	// known.
 	Gone func() bool
+	// Memory is what the request's content takes in memory; nil if nobody counts it.
+	Memory Memory
+}
+
+// Memory counts the memory of a request's content, until all who hold the content have given it up.
+// A command may hold it for longer than its caller, who leaves at the deadline.
+type Memory interface {
+	// Hold adds a holder, and GiveUp ends one. Both can be called by any goroutine.
+	Hold()
+	GiveUp()
 }
 
 // Proof says that the node that admitted a request owned the workspace's shard then, and

@@ -39,8 +39,10 @@ type Shares struct {
 
 const (
 	mebibyte = 1 << 20
-	// oneBody is enough for one body of any route.
-	oneBody = 9 * mebibyte
+	// oneBody is enough for one body of any route, as it is charged.
+	oneBody = 25 * mebibyte
+	// leastBytes is the least default of Shares.Bytes. It is enough for two bodies.
+	leastBytes = 64 * mebibyte
 )
 
 // limits gives the bounds with their defaults.
@@ -67,12 +69,12 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 	if c.exposed() {
 		s.MaxConnections = cmp.Or(s.MaxConnections, 16_384)
 		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, 2048), cmp.Or(s.WorkspaceStreams, 1024)
-		s.Bytes, s.WorkspaceBytes, s.AnonymousBytes = cmp.Or(s.Bytes, 256*mebibyte), cmp.Or(s.WorkspaceBytes, 64*mebibyte), cmp.Or(s.AnonymousBytes, 64*mebibyte)
+		c.bytesInFlight(&s, 256*mebibyte, 64*mebibyte, 64*mebibyte)
 		s.WorkspacesPerUser = cmp.Or(s.WorkspacesPerUser, 100)
 	} else {
 		s.MaxConnections = cmp.Or(s.MaxConnections, 32_768)
 		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, 20_000), cmp.Or(s.WorkspaceStreams, 8192)
-		s.Bytes, s.WorkspaceBytes, s.AnonymousBytes = cmp.Or(s.Bytes, 2048*mebibyte), cmp.Or(s.WorkspaceBytes, 1024*mebibyte), cmp.Or(s.AnonymousBytes, 256*mebibyte)
+		c.bytesInFlight(&s, 2048*mebibyte, 1024*mebibyte, 256*mebibyte)
 	}
 	l.Bytes, l.WorkspaceBytes, l.AnonymousBytes = int64(s.Bytes), int64(s.WorkspaceBytes), int64(s.AnonymousBytes)
 	if c.exposed() && addresses {
@@ -91,6 +93,15 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 		return s, l, fmt.Errorf("--sign-in-rate: %w", err)
 	}
 	return s, l, nil
+}
+
+// bytesInFlight sets the bounds of bytes that have none, to at most these. All together are at most a
+// quarter of the node's memory: its caches take a third, and what a request needs beside its bytes
+// and what the collector has not found yet take the rest.
+func (c Config) bytesInFlight(s *Shares, all, workspace, anonymous uint64) {
+	s.Bytes = cmp.Or(s.Bytes, min(all, max(c.memory()/4, leastBytes)))
+	half := max(s.Bytes/2, oneBody)
+	s.WorkspaceBytes, s.AnonymousBytes = cmp.Or(s.WorkspaceBytes, min(workspace, half)), cmp.Or(s.AnonymousBytes, min(anonymous, half))
 }
 
 // exposed reports whether others than the machine itself reach the API, directly or

@@ -28,7 +28,7 @@ func TestConfig_SharesAreGenerousOnLoopbackAlone(t *testing.T) {
 		c := sane()
 		change(&c)
 		s, l, err := c.limits()
-		if err != nil || s.MaxConnections != 16_384 || s.WorkspacesPerUser != 100 || l.Bytes != 256<<20 || l.AnonymousBytes >= l.Bytes {
+		if err != nil || s.MaxConnections != 16_384 || s.WorkspacesPerUser != 100 || l.Bytes != 128<<20 || l.AnonymousBytes >= l.Bytes {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 		if s.WorkspaceWaiting+s.WorkspaceStreams > s.MaxConnections/4 {
@@ -43,6 +43,37 @@ func TestConfig_SharesAreGenerousOnLoopbackAlone(t *testing.T) {
 	c.PublicURL = "https://tracker.example.com"
 	if s, l, err := c.limits(); err != nil || s.WorkspacesPerUser == 0 || l.AddressConnections != 0 || l.Onboarding.Requests != 0 {
 		t.Errorf("behind a proxy that is not named: %+v, %+v, %v", s, l, err)
+	}
+}
+
+// What is in flight follows from --memory, and each bound fits a body of any route.
+func TestConfig_BytesInFlight(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		http                              string
+		memory, all, workspace, anonymous int64 // MiB
+	}{
+		{"127.0.0.1:8080", 136, 64, 32, 32},
+		{"127.0.0.1:8080", 512, 128, 64, 64},
+		{"127.0.0.1:8080", 12 << 10, 2048, 1024, 256},
+		{":8080", 136, 64, 32, 32},
+		{":8080", 512, 128, 64, 64},
+		{":8080", 12 << 10, 256, 64, 64},
+	} {
+		c := sane()
+		c.HTTP, c.Memory = row.http, uint64(row.memory)<<20
+		_, l, err := c.limits()
+		if err != nil || l.Bytes != row.all<<20 || l.WorkspaceBytes != row.workspace<<20 || l.AnonymousBytes != row.anonymous<<20 {
+			t.Errorf("%s with %d MiB: %d, %d and %d MiB, %v", row.http, row.memory, l.Bytes>>20, l.WorkspaceBytes>>20, l.AnonymousBytes>>20, err)
+		}
+		if l.AddressBytes != 0 && l.AddressBytes < oneBody {
+			t.Errorf("%s with %d MiB: %d bytes for an address", row.http, row.memory, l.AddressBytes)
+		}
+	}
+	c := sane()
+	c.Shares.Bytes = 40 << 20
+	if _, l, err := c.limits(); err != nil || l.Bytes != 40<<20 || l.WorkspaceBytes != oneBody || l.AnonymousBytes != oneBody {
+		t.Errorf("with 40 MiB: %+v, %v", l, err)
 	}
 }
 
