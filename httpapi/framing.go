@@ -60,6 +60,9 @@ func (f *framing) scan(p []byte) (sound int, fault error) {
 		switch f.state {
 		case atRequestLine, inHeader, inTrailer:
 			end := bytes.IndexByte(p[i:], '\n')
+			if f.state == atRequestLine {
+				f.lowerMinor(p[i:], end)
+			}
 			if end < 0 {
 				f.line = append(f.line, p[i:]...) // no more than fasthttp takes of a header
 				return len(p), nil
@@ -91,9 +94,10 @@ func (f *framing) scan(p []byte) (sound int, fault error) {
 			if n < 0 {
 				n = len(p) - i
 			}
-			if f.extensions += n; f.extensions > maxChunkExtensions {
-				return i, errChunkExtensions()
+			if left := maxChunkExtensions - f.extensions; n > left {
+				return i + left, errChunkExtensions()
 			}
+			f.extensions += n
 			if i += n; i < len(p) {
 				i++
 				f.state = atChunkSizeEnd
@@ -163,9 +167,43 @@ func (f *framing) endLine(line []byte) error {
 	return f.endHeader()
 }
 
-// requestLine reads a request's first line; empty ones may be in front of it. A
-// minor version of HTTP that is newer than the service is read as the newest one it
-// knows (RFC 9110, 2.5).
+// lowerMinor changes a minor version of HTTP that is newer than the service to the newest one it
+// knows (RFC 9110, 2.5), in the bytes of the request line that have arrived now, which end at end unless
+// that is negative. It decides by what is in front of the digit, so that it makes no difference in how
+// many parts the line arrives.
+func (f *framing) lowerMinor(part []byte, end int) {
+	if end >= 0 {
+		part = part[:end]
+	}
+	line, before := part, len(f.line)
+	if before > 0 {
+		f.line = append(f.line, part...)
+		line, f.line = f.line, f.line[:before]
+	}
+	if at := minorAt(line); at >= before && '1' < line[at] && line[at] <= '9' {
+		part[at-before] = '1'
+	}
+}
+
+// minorAt returns the place of the minor version in a request line, behind its second space; -1 if it
+// has none.
+func minorAt(line []byte) int {
+	const version = "HTTP/1."
+	at := 0
+	for range 2 {
+		space := bytes.IndexByte(line[at:], ' ')
+		if space < 0 {
+			return -1
+		}
+		at += space + 1
+	}
+	if len(line) <= at+len(version) || string(line[at:at+len(version)]) != version {
+		return -1
+	}
+	return at + len(version)
+}
+
+// requestLine reads a request's first line; empty ones may be in front of it.
 func (f *framing) requestLine(line []byte) error {
 	if len(line) == 0 {
 		return nil
@@ -177,9 +215,6 @@ func (f *framing) requestLine(line []byte) error {
 	}
 	if major := version[5]; major != '1' && '0' <= major && major <= '9' {
 		return errVersion()
-	}
-	if minor := version[7]; '1' < minor && minor <= '9' {
-		version[7] = '1'
 	}
 	return nil
 }

@@ -131,6 +131,23 @@ func TestFraming_MinorVersions(t *testing.T) {
 	}
 }
 
+// However the request line arrives. What is no version stays as it is.
+func TestFraming_MinorVersionsInParts(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		"GET /a HTTP/1.2\r\nHost: h\r\n\r\nGET /b HTTP/1.9\r\nHost: h\r\n\r\n":              "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+		"\r\nGET /a?HTTP/1.2 HTTP/1.0\r\nA: a b HTTP/1.2\r\n\r\n":                           "\r\nGET /a?HTTP/1.2 HTTP/1.0\r\nA: a b HTTP/1.2\r\n\r\n",
+		"POST / HTTP/1.3\r\nContent-Length: 17\r\n\r\nGET /a HTTP/1.2\r\n":                  "POST / HTTP/1.1\r\nContent-Length: 17\r\n\r\nGET /a HTTP/1.2\r\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b c HTTP/1.2\r\n\r\n": "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b c HTTP/1.2\r\n\r\n",
+	} {
+		for size := 1; size <= len(sent); size++ {
+			if passed, fault := inParts(sent, size); fault != nil || passed != want {
+				t.Errorf("%q in parts of %d: %q, %v", sent, size, passed, fault)
+			}
+		}
+	}
+}
+
 // A refusal of the second request comes after the answer to the first.
 func TestFraming_AnswersInOrder(t *testing.T) {
 	t.Parallel()
