@@ -26,7 +26,7 @@ export CGO_ENABLED ?= 0
 # without it: each package would be compiled twice, for the binary and for its tests.
 export GOFLAGS := $(strip $(GOFLAGS) -pgo=off)
 
-.PHONY: help run cluster test full race lint bench bench-cluster bench-console profile chaos fuzz check build sbom console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console profile chaos fuzz corpora check build sbom console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,9 +91,12 @@ fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$package; \
 		done; \
 	done
+
+corpora: ## keep what fuzz has found on this machine in testdata/corpora, where every test run tries it
+	go run ./internal/testkit/corpora
 
 check: fmt-check vet lint build test ## what CI runs: format, vet, lint, build, tests, and race when there is a C compiler
 	@if [ "$(HAS_CC)" = yes ]; then $(MAKE) --no-print-directory race; \

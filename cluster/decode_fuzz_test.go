@@ -9,11 +9,13 @@ import (
 	"reflect"
 	"testing"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
 // FuzzEntry decodes entries of the log, and compresses what was in them again.
 func FuzzEntry(f *testing.F) {
+	testkit.Corpus(f)
 	batch := append(make([]byte, batchHeader), bytes.Repeat([]byte("row of a workspace "), 100)...)
 	plain := appendEntry(nil, entryBatch, 3, string(batch))
 	packed, ok := pack(nil, plain)
@@ -51,6 +53,7 @@ func FuzzEntry(f *testing.F) {
 
 // FuzzReadControl reads control frames until the input ends or has a fault.
 func FuzzReadControl(f *testing.F) {
+	testkit.Corpus(f)
 	var frames bytes.Buffer
 	for _, body := range []string{"", "{}", `{"seq":1}`} {
 		if err := writeControl(&frames, byte(rpcJoin), []byte(body)); err != nil {
@@ -82,6 +85,7 @@ func FuzzReadControl(f *testing.F) {
 
 // FuzzHeartbeat decodes the most frequent control request.
 func FuzzHeartbeat(f *testing.F) {
+	testkit.Corpus(f)
 	seed, err := json.Marshal(heartbeatMessage{Seq: 7, Owned: []ownedShard{{1, 2}, {MaxShards, 1 << 63}}, Clock: 1, Generation: generation{}})
 	if err != nil {
 		f.Fatal(err)
@@ -129,6 +133,7 @@ func (c *scriptedConn) Write(b []byte) (int, error) {
 
 // FuzzServerHandshake sends anything as a hello, with and without the key of the cluster.
 func FuzzServerHandshake(f *testing.F) {
+	testkit.Corpus(f)
 	keys, err := peerKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
 	if err != nil {
 		f.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -328,6 +329,7 @@ func TestReadEntriesRequest_Refused(t *testing.T) {
 }
 
 func FuzzEntriesRequest(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add(appendEntriesRequest(nil, 3, someEntries(2, 9, 3, 20)))
 	f.Add(appendEntriesRequest(nil, MaxShards, someEntries(1<<63, 1<<63, 0, 0)))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -343,6 +345,7 @@ func FuzzEntriesRequest(f *testing.F) {
 }
 
 func FuzzEntriesReader(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add(pieces([]byte("one"), bytes.Repeat([]byte("two"), 30_000)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := entriesReader{from: bytes.NewReader(b), partial: map[uint32][]byte{}}

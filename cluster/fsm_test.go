@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"switchyard/cluster/raftstore"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -238,6 +239,7 @@ func TestApply_LargeAndManyEntries(t *testing.T) {
 }
 
 func FuzzParsePosition(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add(position{applied: 7, epoch: 3, owner: "node", settled: true}.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := parsePosition(b)

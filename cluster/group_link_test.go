@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -392,6 +393,7 @@ func TestGroupLink_Hurry(t *testing.T) {
 }
 
 func FuzzGroupFrames(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add(appendGroupFrame(nil, []groupMessage{{number: 1, shard: 2, term: 3}, {4, MaxShards, messageStand, 1 << 60, 5, 6}}, appendGroupMessage))
 	f.Add(appendGroupFrame(nil, []groupAnswer{{1, groupRefuses, 3, 4}, {5, groupFails, 0, 0}}, appendGroupAnswer))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 const sessionTools = "/w/" + workspaceID + "/sessions/s1/mcp"
@@ -335,6 +336,7 @@ func speakers() (n int) {
 }
 
 func FuzzTools(f *testing.F) {
+	testkit.Corpus(f)
 	for _, m := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		`{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{"cursor":"x","_meta":{"progressToken":1}}}`,

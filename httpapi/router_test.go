@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
+
+	"switchyard/internal/testkit"
 )
 
 func testRouter(t testing.TB) *router {
@@ -126,6 +128,7 @@ func TestRoutes_Compile(t *testing.T) {
 }
 
 func FuzzRouter(f *testing.F) {
+	testkit.Corpus(f)
 	r := testRouter(f)
 	for _, uri := range []string{"/a", "/a/x/b/y?z=1", "/a/%2F/b", "//", "/..", "http://h/a", "*", "/%", "/a/\xff"} {
 		f.Add([]byte(uri))
@@ -161,6 +164,7 @@ func FuzzRouter(f *testing.F) {
 }
 
 func FuzzBind(f *testing.F) {
+	testkit.Corpus(f)
 	p, err := newPlan(opMake, []string{workspaceParam})
 	if err != nil {
 		f.Fatal(err)

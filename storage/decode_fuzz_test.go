@@ -8,10 +8,13 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/internal/testkit"
 )
 
 // FuzzParseManifest reads the list of a workspace's search segments.
 func FuzzParseManifest(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add((&Manifest{Through: 9, Next: 3, Merging: 2, Replaced: 1, Segments: []Segment{{1, 1, 700, 9000, 8}, {2, 2, 10, 90, 9}}}).Encode(nil))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -31,6 +34,7 @@ func FuzzParseManifest(f *testing.F) {
 // FuzzImport receives a shard whose tables are anything, with right checksums or not. A refused shard
 // changes nothing.
 func FuzzImport(f *testing.F) {
+	testkit.Corpus(f)
 	const shard = Shard(3)
 	from, to := memory(f), memory(f)
 	for n := range 20 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"switchyard/internal/testkit"
 )
 
 // TestKeys_Golden pins how keys lie on disk. A difference means that stores
@@ -175,6 +177,7 @@ func TestParseID_RefusesWhatIsNotCanonical(t *testing.T) {
 
 // FuzzParseID proves that ParseID accepts canonical texts only.
 func FuzzParseID(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add("0190e0a1-7b3c-7def-8123-456789abcdef")
 	f.Add("0190E0A1-7b3c-7def-8123-456789abcdef")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -11,9 +11,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/internal/testkit"
 )
 
 func FuzzReadRows(f *testing.F) {
+	testkit.Corpus(f)
 	set := AppendRow(nil, &RowChange{Op: RowSet, Key: []byte{7, 1}, Value: []byte("value")})
 	f.Add(set)
 	f.Add(AppendRow(set, &RowChange{Op: RowDelete, Key: []byte{7, 2}}))

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -89,6 +90,7 @@ func TestAuthenticate_AnotherKindOrSecret(t *testing.T) {
 }
 
 func FuzzParseCredential(f *testing.F) {
+	testkit.Corpus(f)
 	text, _ := someCredential(WorkspaceToken)
 	f.Add(text)
 	f.Add(text[:len(text)-1] + "\n")

@@ -3,10 +3,13 @@ package tracker
 import (
 	"bytes"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 // FuzzParseLines reads the body of an import. The lines that are taken are the body's, in its order.
 func FuzzParseLines(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add([]byte(`{"n":0,"type":"export","version":1,"data":{}}` + "\n" + `{"n":1,"type":"team","data":{"id":"x"}}` + "\n" + `{"type":"end","counts":{"team":1},"sha256":"00"}` + "\n"))
 	f.Add([]byte(`{"n":5,"type":"issue","data":null}`))
 	f.Add([]byte("\n\n"))

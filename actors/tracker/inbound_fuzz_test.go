@@ -6,11 +6,14 @@ import (
 	"errors"
 	"net/url"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 // A signed call with any content gets an answer that says what is wrong with it, and
 // leaves consistent state.
 func FuzzInbound(f *testing.F) {
+	testkit.Corpus(f)
 	for _, body := range []string{
 		`{"message":{"from":"a","text":"b","threadId":"c","subject":null}}`, `{"message":[]}`, `{"x":1e999}`, `{}`, `[`,
 		`{"topic":"conversation.user.created","id":"n","data":{"item":{"id":7,"title":null,"source":{"body":"<p>x</p>","author":null},"conversation_parts":{"conversation_parts":[{"body":null}]}}}}`,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -187,6 +188,7 @@ func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
 }
 
 func FuzzParseCursor(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add(string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen))), uint64(7), storage.ListedKeyLen)
 	f.Add("Aw", uint64(0), 0)
 	f.Add("\n"+string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen)))+"\r", uint64(7), storage.ListedKeyLen)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 // attributeName matches the attributes that a filter can be written anew with.
@@ -37,6 +39,7 @@ func writeSCIMFilter(terms []scimTerm) (string, bool) {
 
 // FuzzSCIMFilter parses filters and paths. A filter means the same when its conditions are written anew.
 func FuzzSCIMFilter(f *testing.F) {
+	testkit.Corpus(f)
 	for _, seed := range []string{
 		`userName eq "a@b.c"`, `active eq true and externalId eq 7`, `emails[type eq "work"].value eq "x]\"y"`,
 		`urn:ietf:params:scim:schemas:core:2.0:User:userName eq "a"`, `emails[type eq "work" and value eq "v"]`, `name.givenName`, `a[`, `.a eq 1`,

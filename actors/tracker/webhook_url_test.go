@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 func TestWebhookPolicy_Permits(t *testing.T) {
@@ -139,6 +141,7 @@ func TestWebhookURL_Faults(t *testing.T) {
 
 // No accepted host is an address to another parser.
 func FuzzWebhookURL(f *testing.F) {
+	testkit.Corpus(f)
 	for _, s := range []string{"https://example.com/", "https://127.0.0.1/", "https://[::1]:8080/x", "http://0x7f.1", "https://a.b.c.d:1/?q#f"} {
 		f.Add(s)
 	}

@@ -8,10 +8,12 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"switchyard/cluster/membership"
+	"switchyard/internal/testkit"
 )
 
 // FuzzState has a process join with any metadata, announce anything, and go.
 func FuzzState(f *testing.F) {
+	testkit.Corpus(f)
 	meta, err := Meta{Node: "node-2", Instance: "i", Cluster: "c", Peer: "10.0.0.2:7947", Zone: "z", Version: "1"}.encode()
 	if err != nil {
 		f.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+	"switchyard/internal/testkit"
 )
 
 func logsFrom(first, last uint64) (out []*raft.Log) {
@@ -133,6 +134,7 @@ func TestLogStore_KeepsEntriesWhole(t *testing.T) {
 }
 
 func FuzzReadLog(f *testing.F) {
+	testkit.Corpus(f)
 	l := &raft.Log{Term: 300, Type: raft.LogCommand, Data: []byte("data"), Extensions: []byte("ext"), AppendedAt: time.Unix(9, 9)}
 	b := make([]byte, logSize(l))
 	putLog(b, l)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"switchyard/internal/testkit"
 )
 
 // failer is a test, a benchmark or a rapid.T.
@@ -195,6 +197,7 @@ func TestCheck_AgreesWithTheLibrary(t *testing.T) {
 // No schema and value make a check panic, or contradict itself. With -fuzz none makes
 // it long, either, since the fuzzer stops at slow inputs.
 func FuzzCheck(f *testing.F) {
+	testkit.Corpus(f)
 	for _, h := range hostiles() {
 		f.Add(h.schema, h.value)
 	}

@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
 // FuzzManifest reads any text as a manifest: one that is taken is, byte for byte, what a backup
 // writes, and names no file outside of the archive.
 func FuzzManifest(f *testing.F) {
+	testkit.Corpus(f)
 	good, err := manifestOf("cluster", time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)).encode()
 	if err != nil {
 		f.Fatal(err)

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"switchyard/cluster"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
 // FuzzSegment reads the entries of a segment, and the name of it.
 func FuzzSegment(f *testing.F) {
+	testkit.Corpus(f)
 	s := segment{cluster: logCluster, shard: 2, first: 7, last: 8, from: noon, until: noon.Add(time.Minute), sum: "00ff"}
 	end, err := json.Marshal(segmentEnd{Version: segmentVersion, ClusterID: s.cluster, Shard: s.shard, First: s.first, Last: s.last, From: s.from, Until: s.until, Format: storage.FormatNewest})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 // whole returns an export with so many issues.
@@ -72,6 +74,7 @@ func TestCheck_FindsTheDamage(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
+	testkit.Corpus(f)
 	f.Add([]byte(whole(2)))
 	f.Add([]byte(`{"type":"end","counts":{},"sha256":""}` + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
+
+	"switchyard/internal/testkit"
 )
 
 // FuzzReadBlocks reads the rows that a cluster sends of a workspace. The rows that are taken are those that were sent.
 func FuzzReadBlocks(f *testing.F) {
+	testkit.Corpus(f)
 	head := []byte(`{"version":1,"workspace":"x","index":9,"after":0}` + "\n")
 	block := []byte("rows of a workspace")
 	whole := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(bytes.Clone(head), uint32(len(block))), xxhash.Sum64(block))
