@@ -279,7 +279,7 @@ func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 		t.Errorf("a smaller one: %d %s", got.StatusCode, got.body)
 	}
 	refusedWith(t, b.do(t, "POST", largePath, largeBody()), "--workspace-bytes-in-flight")
-	// One that fits by itself is let in, and takes all there is.
+	// A body that fits by itself is let in, and takes all there is.
 	var charged atomic.Int64
 	b = setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 2 << 20} })
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {

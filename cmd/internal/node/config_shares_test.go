@@ -46,7 +46,7 @@ func TestConfig_SharesAreGenerousOnLoopbackAlone(t *testing.T) {
 	}
 }
 
-// What is in flight follows from --memory, and each bound fits a body of any route.
+// The bounds of bytes in flight follow from --memory, and each fits a body of any route.
 func TestConfig_BytesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
