@@ -243,6 +243,19 @@ func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, n
 	})
 }
 
+// removeVoter removes a voter from a shard. A leader of a new term may have heard from no other
+// member but the removed one; it refuses until it has.
+func (w *network) removeVoter(t testing.TB, leader *running, shard storage.Shard, name string) {
+	t.Helper()
+	testkit.Eventually(t, name+" is removed", func() bool {
+		err := leader.changeReplica(t.Context(), shard, replicaChange{replicaRemove, name})
+		if err != nil && !errors.Is(err, errNoQuorumLeft) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
 // shardRows returns a shard's rows in a node's state, without the position.
 func shardRows(t testing.TB, r *running, shard storage.Shard) []byte {
 	t.Helper()

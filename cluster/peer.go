@@ -61,6 +61,7 @@ type peerConfig struct {
 
 	maxAccepted int           // tests only; 0 means maxAccepted
 	gather      time.Duration // tests only; 0 means gatherHeartbeats
+	controlTime time.Duration // tests only; 0 means controlTimeout
 	old         bool          // tests only: a version without connections for all groups
 }
 
@@ -92,6 +93,9 @@ func newPeerPort(cfg peerConfig) *peerPort {
 	}
 	if cfg.gather == 0 {
 		cfg.gather = gatherHeartbeats
+	}
+	if cfg.controlTime == 0 {
+		cfg.controlTime = controlTimeout
 	}
 	p := &peerPort{
 		cfg:      cfg,

@@ -124,7 +124,7 @@ func (p *peerPort) exchange(ctx context.Context, conn net.Conn, kind rpcKind, bo
 	if len(body) > maxFrame-1 {
 		return nil, fmt.Errorf("%w: the request is larger than %d bytes", errNotSent, maxFrame)
 	}
-	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.controlTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	status, answer, err := roundTrip(conn, kind, body)
@@ -197,7 +197,7 @@ func (p *peerPort) serveControl(conn net.Conn, hello peerHello) {
 		if err != nil {
 			status, answer = failed, []byte(err.Error())
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(controlTimeout))
+		_ = conn.SetWriteDeadline(time.Now().Add(p.cfg.controlTime))
 		if err := writeControl(conn, status, answer); err != nil {
 			return
 		}
@@ -213,7 +213,7 @@ func (p *peerPort) answer(kind rpcKind, from string, body []byte) (answer []byte
 	if from == "" && kind != rpcJoin {
 		return nil, errors.New("the requesting node has not joined the cluster")
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, controlTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.controlTime)
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {

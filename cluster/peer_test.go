@@ -91,8 +91,10 @@ func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 func TestPeerPort_Calls(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
-	a := w.add("a", "one", nil)
-	w.add("b", "one", nil)
+	// The largest frame may take long where other tests have the processors.
+	cfg := peerConfig{Keys: [][]byte{nil}, controlTime: 5 * time.Minute}
+	a := w.addWith("a", "one", cfg)
+	w.addWith("b", "one", cfg)
 	ctx := t.Context()
 	for range 3 { // the later ones over the connection of the first
 		if got, err := a.call(ctx, "b", rpcReport, []byte("hello")); err != nil || string(got) != "b to a: hello" {

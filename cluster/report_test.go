@@ -20,9 +20,7 @@ func TestReport_RemovalThatIsNotCommitted(t *testing.T) {
 	a, b, c := w.owner(t, 0, "a"), w.nodes["b"], w.nodes["c"]
 	w.owner(t, 1, "a")
 	remove := replicaChange{replicaRemove, "c"}
-	if err := a.changeReplica(t.Context(), 0, remove); err != nil {
-		t.Fatal(err)
-	}
+	w.removeVoter(t, a, 0, "c")
 	if err := c.dropReplica(0); err != nil {
 		t.Fatal(err)
 	}

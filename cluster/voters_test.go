@@ -50,9 +50,7 @@ func TestVoters_GrowAndShrink(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"a", "c"} {
-		if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, name}); err != nil {
-			t.Fatal(err)
-		}
+		w.removeVoter(t, b, 1, name)
 		if err := w.nodes[name].dropReplica(1); err != nil {
 			t.Fatal(err)
 		}
@@ -78,9 +76,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	a, c := w.nodes["a"], w.nodes["c"]
 	a.mustPropose(t, 1, "row")
 	w.same(t, 1, "a", "c")
-	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); err != nil {
-		t.Fatal(err)
-	}
+	w.removeVoter(t, a, 1, "c")
 	if err := c.dropReplica(1); err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +96,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := w.owner(t, 1, "b")
-	if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "a"}); err != nil {
-		t.Fatal(err)
-	}
+	w.removeVoter(t, b, 1, "a")
 	if err := a.dropReplica(1); err != nil {
 		t.Fatal(err)
 	}
