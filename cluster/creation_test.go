@@ -18,7 +18,7 @@ func (r *running) image(t *testing.T, shard storage.Shard) (*Image, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := r.Image(t.Context(), shard, epoch, 0)
+	image, err := r.Image(t.Context(), shard, epoch, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestCreation_GoesOnWhereTheImagesEnd(t *testing.T) {
 		old.mustPropose(t, shard, "before")
 		image, stream := old.image(t, shard)
 		old.mustPropose(t, shard, "after")
-		if again, err := old.Image(t.Context(), shard, image.Epoch, image.Index); err != nil {
+		if again, err := old.Image(t.Context(), shard, image.Epoch, image.Index, nil); err != nil {
 			t.Error(err)
 		} else if err := again.Close(); err != nil {
 			t.Error(err)
@@ -110,10 +110,10 @@ func TestImage_Unchanged(t *testing.T) {
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1})
 	r.mustPropose(t, 1, "row")
 	image, _ := r.image(t, 1)
-	if _, err := r.Image(t.Context(), 1, image.Epoch, image.Index); !errors.Is(err, ErrUnchanged) {
+	if _, err := r.Image(t.Context(), 1, image.Epoch, image.Index, nil); !errors.Is(err, ErrUnchanged) {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := r.Image(t.Context(), 1, image.Epoch+1, 0); err == nil {
+	if _, err := r.Image(t.Context(), 1, image.Epoch+1, 0, nil); err == nil {
 		t.Error("an image was made in an epoch that this node does not own the shard in")
 	}
 }

@@ -39,10 +39,10 @@ func (n *Node) BeginImage(shard storage.Shard, deadline time.Time) (epoch uint64
 	return epoch, nil
 }
 
-// Image copies the rows of a shard after BeginImage, at about half of the speed that is possible,
-// so that requests do not wait. If the rows are at the index unless, which is not 0, it returns
+// Image copies the rows of a shard after BeginImage. rests returns how long the copying rests after some
+// work; nil: it does not rest. If the rows are at the index unless, which is not 0, it returns
 // ErrUnchanged.
-func (n *Node) Image(ctx context.Context, shard storage.Shard, epoch, unless uint64) (*Image, error) {
+func (n *Node) Image(ctx context.Context, shard storage.Shard, epoch, unless uint64, rests func(time.Duration) time.Duration) (*Image, error) {
 	image := &Image{Shard: shard}
 	look := func(rows pebble.Reader) error {
 		at, err := readPosition(rows, shard)
@@ -59,7 +59,7 @@ func (n *Node) Image(ctx context.Context, shard storage.Shard, epoch, unless uin
 		return nil
 	}
 	out, err := n.cfg.Store.ExportWith(ctx, shard, storage.ExportOptions{
-		Wait: imageWait, Look: look, Rests: true, Prints: true, Without: [][]byte{positionKey(shard)},
+		Wait: imageWait, Look: look, Rests: rests, Prints: true, Without: [][]byte{positionKey(shard)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make an image: %w", err)

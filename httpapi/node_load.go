@@ -102,6 +102,10 @@ func (l *load) admitted(x *exchange, req *tracker.Request, reads bool) {
 	}
 }
 
+// Requests returns the number of requests that were carried out here, those that other nodes
+// forwarded included.
+func (s *Server) Requests() uint64 { return s.load.reads.Load() + s.load.writes.Load() }
+
 // answer counts an answer to a client.
 func (l *load) answer(x *exchange) {
 	if x.conn != nil && x.conn.peer {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -22,8 +23,9 @@ type Export struct {
 	dir      string
 	sections []section
 	size     int64
-	worked   time.Time // end of the last rest; zero: the copying does not rest
-	print    *printer  // nil: no fingerprint is made
+	rests    func(work time.Duration) time.Duration // nil: the copying does not rest
+	worked   time.Time                              // end of the last rest
+	print    *printer                               // nil: no fingerprint is made
 
 	head   []byte   // to be read before the file
 	file   vfs.File // of the section being read
@@ -52,9 +54,9 @@ type ExportOptions struct {
 	// Look is called with the rows that are copied, before they are; its error ends the
 	// export. Nil: nothing is looked at.
 	Look func(pebble.Reader) error
-	// Rests makes the copying rest as long as it works, a few milliseconds at a time: at full
-	// speed it takes a whole processor, and requests wait.
-	Rests bool
+	// Rests returns how long the copying rests after some milliseconds of work: at full speed it
+	// takes a whole processor, and requests wait. Nil: it does not rest.
+	Rests func(work time.Duration) time.Duration
 	// Prints makes a fingerprint of the rows, but for those whose keys are among Without.
 	Prints  bool
 	Without [][]byte
@@ -193,9 +195,7 @@ func (e *Export) write(db *pebble.DB, shard Shard, options *ExportOptions) (err 
 			return err
 		}
 	}
-	if options.Rests {
-		e.worked = time.Now()
-	}
+	e.rests, e.worked = options.Rests, time.Now()
 	if options.Prints {
 		e.print = newPrinter(options.Without)
 	}
@@ -223,8 +223,9 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 		return nil, false, err
 	}
 	table := sstable.NewWriter(out, e.transfer.writing)
-	for n := 0; more; n++ {
-		if n%exportStep == 0 {
+	for step := exportStep; more; {
+		if step >= exportStep {
+			step = 0
 			if e.rest(); e.ctx.Err() != nil {
 				return nil, false, errors.Join(context.Cause(e.ctx), table.Close())
 			}
@@ -243,6 +244,7 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 		if e.print != nil {
 			e.print.add(it.Key(), value)
 		}
+		step += exportRow + len(value)
 		more = it.Next()
 	}
 	if next == nil {
@@ -260,26 +262,30 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 }
 
 const (
-	// exportStep is the number of rows that are copied between two looks at the time.
-	exportStep = 64
+	// exportStep is how much is copied between two looks at the time, in bytes; a row counts for
+	// exportRow more.
+	exportStep = 64 << 10
+	exportRow  = 1 << 10
 	// exportWork is how long an export works between two rests.
-	exportWork = 4 * time.Millisecond
+	exportWork = 2 * time.Millisecond
 )
 
-// rest waits as long as the copying has worked since the last rest, if it is to rest.
+// rest waits if the copying is to rest after what it has worked since the last rest.
 func (e *Export) rest() {
-	if e.worked.IsZero() {
+	if e.rests == nil {
 		return
 	}
 	work := time.Since(e.worked)
 	if work < exportWork {
 		return
 	}
-	timer := time.NewTimer(min(work, longestWork))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-e.ctx.Done():
+	if rest := e.rests(min(work, longestWork)); rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-e.ctx.Done():
+		}
 	}
 	e.worked = time.Now()
 }
@@ -288,28 +294,31 @@ func (e *Export) rest() {
 // Pebble's objstorage.Writable.
 type sectionFile struct {
 	file vfs.File
+	out  *bufio.Writer // a table is written in blocks of a few kilobytes
 	size int64
 	sum  *xxhash.Digest
 }
+
+const exportBuffer = 256 << 10
 
 func createSection(fs vfs.FS, path string) (*sectionFile, error) {
 	file, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("make a table: %w", err)
 	}
-	return &sectionFile{file: file, sum: xxhash.New()}, nil
+	return &sectionFile{file: file, out: bufio.NewWriterSize(file, exportBuffer), sum: xxhash.New()}, nil
 }
 
 // Write appends to the table.
 func (f *sectionFile) Write(p []byte) error {
 	_, _ = f.sum.Write(p) // never fails
-	n, err := f.file.Write(p)
+	n, err := f.out.Write(p)
 	f.size += int64(n)
 	return err
 }
 
 // Finish ends the table. It is not made durable: a crash ends the export.
-func (f *sectionFile) Finish() error { return f.file.Close() }
+func (f *sectionFile) Finish() error { return errors.Join(f.out.Flush(), f.file.Close()) }
 
 // Abort closes the table; the export deletes the file.
 func (f *sectionFile) Abort() { _ = f.file.Close() }

@@ -280,7 +280,9 @@ func TestExport_FewAtOnce(t *testing.T) {
 	}()
 	must(t, open[0].Close())
 	must(t, <-waited)
-	must(t, open[1].Close())
+	for _, e := range open[1:] {
+		must(t, e.Close())
+	}
 	must(t, open[1].Close()) // once more does nothing
 }
 
@@ -394,4 +396,30 @@ func BenchmarkTransfer(b *testing.B) {
 		}
 	})
 	must(b, from.Close())
+}
+
+// An export asks for its rests while it works, and ends with its context in the middle of one.
+func TestExport_Rests(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	scatter(t, s, 1, 5000, 1)
+	reason := errors.New("the node stops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	asked := 0
+	_, err := s.ExportWith(ctx, 1, ExportOptions{Wait: time.Second, Rests: func(work time.Duration) time.Duration {
+		if work < exportWork || work > longestWork {
+			t.Errorf("it rests after %s of work", work)
+		}
+		if asked++; asked == 1 {
+			return time.Microsecond
+		}
+		cancel(reason)
+		return time.Hour
+	}})
+	if !errors.Is(err, reason) || asked != 2 {
+		t.Errorf("after %d rests it gave %v", asked, err)
+	}
+	if left := ok(s.transfer.fs.List(s.transfer.dir))(t); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
 }

@@ -79,9 +79,9 @@ func sectionHeader(size int64, sum uint64) []byte {
 	return binary.BigEndian.AppendUint64(h, sum)
 }
 
-// maxExports is how many shards are exported at once: each holds a copy of its
-// shard on the disk.
-const maxExports = 2
+// maxExports is how many shards are exported at once: each holds a copy of its shard on the disk.
+// Two may be for a backup.
+const maxExports = 3
 
 // transfer is the directory for the files of exports and imports. They belong to the running
 // process only.

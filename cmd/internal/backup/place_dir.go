@@ -98,16 +98,28 @@ func (d dirPlace) Draft(folder string) (Draft, error) {
 	if err := os.MkdirAll(d.at(folder), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of a file: %w", err)
 	}
-	file, err := os.CreateTemp(d.at(folder), partPrefix+"*")
+	made, err := os.CreateTemp(d.at(folder), partPrefix+"*")
 	if err != nil {
 		return nil, fmt.Errorf("make a file: %w", err)
 	}
-	return &dirDraft{File: file, to: d}, nil
+	draft := &dirDraft{name: made.Name(), to: d}
+	file, err := vfs.Default.OpenReadWrite(draft.name, vfs.WriteCategoryUnspecified)
+	if err = errors.Join(err, made.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a file: %w", err), os.Remove(draft.name))
+	}
+	draft.File = vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: bytesPerSync})
+	return draft, nil
 }
+
+// bytesPerSync is how much of a draft is written before the system is told to bring it to the disk.
+// All of it at once would keep others from the disk for a second, such as a node on the same machine,
+// which has its log written for every request.
+const bytesPerSync = 1 << 20
 
 // dirDraft is a file with a name that begins with partPrefix.
 type dirDraft struct {
-	*os.File
+	vfs.File
+	name string
 	to   dirPlace
 	done bool // closed
 }
@@ -119,12 +131,12 @@ func (d *dirDraft) Keep(_ context.Context, name string) error {
 	d.done = true
 	err := errors.Join(d.Sync(), d.Close())
 	if err == nil {
-		err = os.Rename(d.Name(), d.to.at(name))
+		err = os.Rename(d.name, d.to.at(name))
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(d.to.at(name)))
 	} else {
-		err = errors.Join(err, os.Remove(d.Name()))
+		err = errors.Join(err, os.Remove(d.name))
 	}
 	if err != nil {
 		return fmt.Errorf("write a file: %w", err)
@@ -137,7 +149,7 @@ func (d *dirDraft) Discard() error {
 		return nil
 	}
 	d.done = true
-	if err := errors.Join(d.Close(), os.Remove(d.Name())); err != nil {
+	if err := errors.Join(d.Close(), os.Remove(d.name)); err != nil {
 		return fmt.Errorf("remove a part of a file: %w", err)
 	}
 	return nil

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"switchyard/httpapi"
 	"switchyard/storage"
@@ -16,9 +19,13 @@ type Taking struct {
 	To     *Archive
 	Keep   int // number of backups that are kept; 0: all
 	Now    func() time.Time
-	// Progress is told of each step; it may be nil.
+	// Progress is told of each step, by one goroutine at a time; it may be nil.
 	Progress func(Progress)
 }
+
+// shardsAtOnce is how many shards of workspaces are copied at once into a directory: one is made or
+// sent by its node while the other is read back.
+const shardsAtOnce = 2
 
 // Progress is how far a backup is.
 type Progress struct {
@@ -30,11 +37,12 @@ type Progress struct {
 // taken is what a backup is made of.
 type taken struct {
 	Taking
-	cluster  string
-	shards   int
-	last     *Manifest // the newest backup of the same cluster in the archive; nil: none
-	bytes    int64
-	files    []File
+	cluster string
+	shards  int
+	last    *Manifest // the newest backup of the same cluster in the archive; nil: none
+	files   []File
+
+	mu       sync.Mutex
 	progress Progress
 }
 
@@ -55,32 +63,24 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 	t.findLast(ctx)
 	m = &Manifest{ClusterID: t.cluster, Shards: t.shards, Moment: t.Now().UTC().Truncate(time.Millisecond), Complete: true}
 	t.files = make([]File, t.shards+1)
-	// The directory comes last: what it knows of a workspace is never older than the workspace.
-	for n := range t.files {
-		shard := (n + 1) % len(t.files)
-		t.progress = Progress{Shard: shard, Done: n, Shards: len(t.files), Bytes: t.bytes, What: "copying"}
-		t.tell()
-		if t.files[shard], err = t.shard(ctx, shard); err != nil {
-			return "", nil, fmt.Errorf("copy shard %d: %w", shard, err)
-		}
+	t.progress.Shards = len(t.files)
+	if err := t.copyAll(ctx); err != nil {
+		return "", nil, err
 	}
 	// The cluster may have raised its format since the backup began.
 	if topology, err = t.Client.topology(ctx); err != nil {
 		return "", nil, err
 	}
 	m.setFormat(storage.Format(topology.Format))
-	t.progress = Progress{Done: len(t.files), Shards: len(t.files), Bytes: t.bytes, What: "verifying"}
-	t.tell()
+	t.tell(0, 0, verifying)
+	// Each was read when it was written, or before it was used again.
 	for i := range t.files {
-		if old := t.last.file(i); old != nil && *old == t.files[i] {
-			// It was checked before it was used again.
-			err = t.To.present(ctx, old)
-		} else {
-			err = t.To.check(ctx, &t.files[i])
-		}
-		if err != nil {
+		if err := t.To.present(ctx, &t.files[i]); err != nil {
 			return "", nil, err
 		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return "", nil, err
 	}
 	m.Files, m.Ended = t.files, t.Now().UTC().Truncate(time.Millisecond)
 	if name, err = t.finish(ctx, m); err != nil {
@@ -104,7 +104,53 @@ func (e *PruneError) Error() string {
 
 func (e *PruneError) Unwrap() error { return e.err }
 
-func (t *taken) tell() {
+// copyAll copies all shards and reads back what was written. The directory comes last: what it
+// knows of a workspace is never older than the workspace.
+func (t *taken) copyAll(ctx context.Context) error {
+	all, shared := errgroup.WithContext(ctx)
+	all.SetLimit(1)
+	if t.To.place.Dir() != "" { // other places need room for each shard on the disk of this machine
+		all.SetLimit(shardsAtOnce)
+	}
+	for shard := 1; shard <= t.shards; shard++ {
+		all.Go(func() error { return t.copy(shared, shard) })
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	return t.copy(ctx, 0)
+}
+
+func (t *taken) copy(ctx context.Context, shard int) (err error) {
+	t.tell(shard, 0, copying)
+	if t.files[shard], err = t.shard(ctx, shard); err != nil {
+		return fmt.Errorf("copy shard %d: %w", shard, err)
+	}
+	if old := t.last.file(shard); old == nil || *old != t.files[shard] {
+		t.tell(shard, 0, verifying)
+		if err := t.To.check(ctx, &t.files[shard]); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.progress.Done++
+	return nil
+}
+
+// What a shard's Progress says of it.
+const (
+	copying   = "copying"
+	unchanged = "unchanged"
+	verifying = "verifying"
+)
+
+// tell says what happens to a shard, of which further bytes came.
+func (t *taken) tell(shard int, bytes int64, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.progress.Shard, t.progress.What = shard, what
+	t.progress.Bytes += bytes
 	if t.Progress != nil {
 		t.Progress(t.progress)
 	}
@@ -133,12 +179,10 @@ func (t *taken) shard(ctx context.Context, shard int) (File, error) {
 		if err == nil || ctx.Err() != nil || !again(err) || try+1 == tries {
 			return f, err
 		}
-		t.progress.What = err.Error()
-		t.tell()
+		t.tell(shard, 0, err.Error())
 		if waited := pause(ctx, try); waited != nil {
 			return f, errors.Join(waited, err)
 		}
-		t.progress.What = "copying"
 	}
 }
 
@@ -153,23 +197,23 @@ func (t *taken) try(ctx context.Context, shard int) (f File, err error) {
 	if old != nil && t.usable(ctx, old) {
 		unless = old.Index
 	}
-	head, err := t.Client.fetch(ctx, t.cluster, shard, unless, &counted{out, t})
+	counted := &counted{output: out, shard: shard, t: t}
+	head, err := t.Client.fetch(ctx, t.cluster, shard, unless, counted)
 	if err != nil {
+		counted.forget()
 		return f, err
 	}
 	if head.Unchanged {
 		if unless == 0 {
 			return f, errors.New("the service sent no image")
 		}
-		t.progress.What = "unchanged"
-		t.tell()
+		t.tell(shard, 0, unchanged)
 		return *old, nil
 	}
 	f = fileOf(head, out.hex())
 	if f.Encrypted, err = out.finish(); err != nil {
 		return f, err
 	}
-	t.bytes += f.Bytes
 	err = out.draft.Keep(ctx, t.To.shardName(&f))
 	return f, err
 }
@@ -190,16 +234,25 @@ func fileOf(h *httpapi.ImageHead, sum string) File {
 // counted tells of the bytes that are written.
 type counted struct {
 	*output
-	t *taken
+	shard int
+	bytes int64
+	t     *taken
 }
 
 func (c *counted) room(bytes int64) error { return c.draft.Room(bytes) }
 
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.output.Write(p)
-	c.t.progress.Bytes += int64(n)
-	c.t.tell()
+	c.bytes += int64(n)
+	c.t.tell(c.shard, int64(n), copying)
 	return n, err
+}
+
+// forget takes back what was told of bytes that are discarded.
+func (c *counted) forget() {
+	if c.bytes > 0 {
+		c.t.tell(c.shard, -c.bytes, copying)
+	}
 }
 
 // finish gives the backup its name: from here on it exists. It is read back once more.

@@ -257,13 +257,15 @@ func TestTake_IsInTheAudit(t *testing.T) {
 	}
 	expect := func(when string, want ...string) {
 		t.Helper()
-		if got := copied(); !slices.Equal(got, want) {
+		got := copied()
+		slices.Sort(got[min(1, len(got)):]) // two shards are copied at once
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: the audit has %q, want %q", when, got, want)
 		}
 	}
 	expect("at first")
 	s.take(dir, 0)
-	expect("after a backup", "0", "2", "1") // newest first
+	expect("after a backup", "0", "1", "2") // newest first
 	// The service may write by itself, such as to its search index.
 	unchanged, before := 0, 0
 	for try := 0; unchanged < 3 && try < 5; try++ {

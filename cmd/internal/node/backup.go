@@ -23,25 +23,29 @@ const (
 	copyingEvery = 5 * time.Second
 )
 
-// images are the copies that this node makes one at a time: images of shards for backups, each a
-// copy on the disk, or rows of workspaces that move.
+// images are the few copies that this node has at once: images of shards for backups, each a copy
+// on the disk, or rows of workspaces that move.
 type images struct {
 	ctx    context.Context // ends when the node stops
 	cancel context.CancelFunc
 	slot   chan struct{}
+	rests  imageRests
 }
 
-func newImages() *images {
-	i := &images{slot: make(chan struct{}, 1)}
+// imagesAtOnce is how many images of shards a node makes or sends at once.
+const imagesAtOnce = 2
+
+func newImages(atOnce int) *images {
+	i := &images{slot: make(chan struct{}, atOnce)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	return i
 }
 
-// slotWait is how long a request waits for the image before it to end: a backup asks for a
-// shard as soon as it has the one before.
+// slotWait is how long a request waits for an image before it to end: a backup asks for a shard
+// as soon as it has one before.
 const slotWait = 2 * time.Second
 
-// begin reports whether another image may be made now.
+// begin reports whether another image may begin now.
 func (i *images) begin() bool {
 	late := time.NewTimer(slotWait)
 	defer late.Stop()
@@ -54,16 +58,17 @@ func (i *images) begin() bool {
 	return false
 }
 
-// stop ends the image that is being sent, and waits for it until ctx ends.
+// stop ends all images, and waits for them until ctx ends. None begins afterwards.
 func (i *images) stop(ctx context.Context) error {
 	i.cancel()
-	select {
-	case i.slot <- struct{}{}:
-		<-i.slot
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("end the image of a shard: %w", ctx.Err())
+	for range cap(i.slot) {
+		select {
+		case i.slot <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("end the image of a shard: %w", ctx.Err())
+		}
 	}
+	return nil
 }
 
 // shardImage is the answer to a backup's request for a shard. One goroutine makes the image,
@@ -100,7 +105,7 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 		return nil, tracker.NotApplied("The node's disk is short of space, which the copy of a shard needs.")
 	}
 	if !n.images.begin() {
-		return nil, tracker.NotApplied("The node is sending another shard to a backup.")
+		return nil, tracker.NotApplied("The node is sending other shards to backups.")
 	}
 	shard := storage.Shard(number)
 	epoch, err := n.groups.BeginImage(shard, req.Deadline)
@@ -127,7 +132,7 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 	s.ctx, s.cancel = context.WithCancel(n.images.ctx)
 	go func() {
 		defer close(s.made)
-		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless)
+		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless, n.restAfter)
 	}()
 	return s, nil
 }
@@ -140,6 +145,7 @@ func (s *shardImage) Next() ([]byte, error) {
 	if !s.begun {
 		return s.first()
 	}
+	s.rest()
 	n, err := io.ReadFull(s.image, s.block)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		s.ended, err = true, nil
@@ -148,6 +154,20 @@ func (s *shardImage) Next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	return s.block[:n], err
+}
+
+// rest waits before a block is sent, if requests are carried out.
+func (s *shardImage) rest() {
+	rest := s.node.restAfter(blockWork)
+	if rest <= 0 {
+		return
+	}
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
 }
 
 // first returns a line of JSON: the head, once it is known.

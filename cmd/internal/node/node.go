@@ -50,7 +50,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), logWrites: newLogWrites(), failed: make(chan error, 5), images: newImages(), moves: newImages()}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), logWrites: newLogWrites(), failed: make(chan error, 5), images: newImages(imagesAtOnce), moves: newImages(1)}
 	if err := n.start(); err != nil {
 		// Also when it was ctx that ended the start.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
