@@ -78,6 +78,7 @@ type shardImage struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	head   httpapi.ImageHead
+	rests  func(work time.Duration) time.Duration
 
 	made  chan struct{} // closed when image and err are set
 	image *cluster.Image
@@ -126,13 +127,13 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 			return nil, err
 		}
 	}
-	s := &shardImage{node: n, request: req, recorded: recorded, made: make(chan struct{}), head: httpapi.ImageHead{
+	s := &shardImage{node: n, request: req, recorded: recorded, rests: n.rests(time.Now()), made: make(chan struct{}), head: httpapi.ImageHead{
 		Version: httpapi.ImageVersion, ClusterID: n.groups.ClusterID(), Shard: number,
 	}}
 	s.ctx, s.cancel = context.WithCancel(n.images.ctx)
 	go func() {
 		defer close(s.made)
-		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless, n.restAfter)
+		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless, s.rests)
 	}()
 	return s, nil
 }
@@ -158,7 +159,7 @@ func (s *shardImage) Next() ([]byte, error) {
 
 // rest waits before a block is sent, if requests are carried out.
 func (s *shardImage) rest() {
-	rest := s.node.restAfter(blockWork)
+	rest := s.rests(blockWork)
 	if rest <= 0 {
 		return
 	}

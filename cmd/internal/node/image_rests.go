@@ -13,6 +13,10 @@ const (
 	// fullRest is the length of such a rest, in times of the work before it and of the images at once:
 	// all images together then take about a tenth of a processor.
 	fullRest = 8
+	// halvedAfter is the age of an image at which its rests have half the length, and half of that after
+	// as long again, down to an eighth. While rows are copied, the space of those that are written over
+	// stays in use.
+	halvedAfter = 5 * time.Minute
 	// blockWork is about how long this machine works to send a block of an image, and to write it if
 	// the backup is made here.
 	blockWork = 600 * time.Microsecond
@@ -29,14 +33,23 @@ type imageRests struct {
 	rate  float64 // of requests, lately
 }
 
-// restAfter returns how long an image rests after some work.
-func (n *Node) restAfter(work time.Duration) time.Duration {
-	return n.images.rests.after(work, len(n.images.slot), n.api.Requests(), time.Now())
+// rests returns the rests of an image that began at some moment, each after some work.
+func (n *Node) rests(began time.Time) func(work time.Duration) time.Duration {
+	return func(work time.Duration) time.Duration {
+		now := time.Now()
+		length := n.images.rests.length(len(n.images.slot), n.api.Requests(), now) * aged(now.Sub(began))
+		return time.Duration(length * float64(work))
+	}
 }
 
-// after returns how long one of some images rests after some work, at a moment at which the node has carried
-// out count requests since it began.
-func (r *imageRests) after(work time.Duration, images int, count uint64, now time.Time) time.Duration {
+// aged returns the share of the full length that the rests of an image of some age have.
+func aged(age time.Duration) float64 {
+	return 1 / float64(int(1)<<min(3, max(0, age/halvedAfter)))
+}
+
+// length returns the length of a rest of one of some images, in times of the work before it, at a
+// moment at which the node has carried out count requests since it began.
+func (r *imageRests) length(images int, count uint64, now time.Time) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch passed := now.Sub(r.since); {
@@ -49,5 +62,5 @@ func (r *imageRests) after(work time.Duration, images int, count uint64, now tim
 		r.rate, r.since, r.count = busyRate, now, count
 	}
 	share := min(1, max(0, (r.rate-quietRate)/(busyRate-quietRate)))
-	return time.Duration(fullRest * share * float64(images) * float64(work))
+	return fullRest * share * float64(images)
 }
