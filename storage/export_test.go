@@ -402,7 +402,11 @@ func BenchmarkTransfer(b *testing.B) {
 func TestExport_Rests(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
-	scatter(t, s, 1, 5000, 1)
+	value := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(value) // never fails
+	for n := range 64 {                            // much more work than there is between two rests
+		must(t, s.State().Set(rowKey(1, n), value, pebble.NoSync))
+	}
 	reason := errors.New("the node stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	asked := 0

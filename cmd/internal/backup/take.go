@@ -138,7 +138,7 @@ func (t *taken) copy(ctx context.Context, shard int) (err error) {
 	return nil
 }
 
-// What a shard's Progress says of it.
+// The words of a shard's Progress.
 const (
 	copying   = "copying"
 	unchanged = "unchanged"
