@@ -119,7 +119,8 @@ type tuning struct {
 	// commit is how long a follower may not know that the last entry is committed, when no other entry
 	// follows. Raft's leader sends each follower a request without entries after once to twice that
 	// time, beside its heartbeats. With Raft's 50 ms these requests are half of what an idle shard
-	// costs, and with 1 s a sixth. Followers answer no reads, so nobody waits for them to know sooner.
+	// costs, with 1 s a sixth, and with 4 s a tenth. Followers answer no reads, so nobody waits for them
+	// to know sooner.
 	commit time.Duration
 
 	clock      func() int64 // monotonic nanoseconds
@@ -148,7 +149,7 @@ func defaultTuning() tuning {
 		keepBytes:      1 << 30,
 		trailing:       16,
 
-		commit:     4 * time.Second,
+		commit:     8 * time.Second,
 		clock:      func() int64 { return int64(time.Since(base)) },
 		leaseClock: newLeaseClock(time.Now).now,
 	}

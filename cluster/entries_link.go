@@ -56,6 +56,7 @@ const keptEntriesBuffer = 256 << 10
 // wraps errNotSent if the request was certainly not delivered.
 func (l *entriesLink) send(shard storage.Shard, args *raft.AppendEntriesRequest) (sentEntries, error) {
 	s := sentEntries{link: l, since: time.Now()}
+	l.port.noteEntries(args, s.since)
 	var err error
 	if s.number, s.outcome, err = l.register(s.since); err != nil {
 		return s, err

@@ -55,6 +55,7 @@ func (p *peerPort) serveEntries(conn net.Conn, from string) {
 			p.cfg.Logger.Warn("closed a connection for entries", "node", from, "error", err)
 			return
 		}
+		p.noteEntries(args, time.Now())
 		if !s.enqueue(shard, entriesArrival{number, args}) {
 			s.write(groupAnswer{number: number, result: groupFails})
 		}

@@ -50,6 +50,9 @@ type group struct {
 	silentFrom     time.Time
 	watch          stuckWatch
 
+	relaxed    atomic.Bool  // Raft's time-outs are high, see relax.go
+	heardAfter atomic.Int64 // when a heartbeat was last answered in Raft's place: nanoseconds after started
+
 	declaring waitClock   // of the claim or release in flight
 	stuck     atomic.Bool // the disk takes no entries
 
@@ -240,10 +243,8 @@ func (g *group) electSelf() error {
 	if voters == 0 {
 		return nil
 	}
-	settings := g.raft.ReloadableConfig()
-	settings.HeartbeatTimeout, settings.ElectionTimeout = electionTimeout, electionTimeout
-	if err := g.raft.ReloadConfig(settings); err != nil {
-		return fmt.Errorf("start shard %d: %w", g.shard, err)
+	if !g.setTimeouts(electionTimeout) {
+		return fmt.Errorf("start shard %d: set the time-outs of Raft", g.shard)
 	}
 	return nil
 }

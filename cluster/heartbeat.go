@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	gojson "github.com/goccy/go-json"
 
 	"switchyard/storage"
 )
@@ -25,6 +29,8 @@ type heartbeat struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
+
+	missing atomic.Bool // a node did not answer lately
 
 	mu    sync.Mutex
 	peers map[string]*heartbeatPeer
@@ -61,34 +67,54 @@ const (
 	heartbeatTimeout = time.Second
 )
 
-// ownedShard is a shard and the epoch of its owner. Its JSON form is [shard, epoch].
+// ownedShard is a shard and the epoch of its owner.
 type ownedShard struct {
 	shard storage.Shard
 	epoch uint64
 }
 
+// ownedShards are the shards of a node. Their JSON form is a list of pairs [shard, epoch]. A node
+// sends all of its shards to all others twice a second.
+type ownedShards []ownedShard
+
 // MarshalJSON implements json.Marshaler.
-func (o ownedShard) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "[%d,%d]", o.shard, o.epoch), nil
+func (o ownedShards) MarshalJSON() ([]byte, error) {
+	if o == nil {
+		return []byte("null"), nil
+	}
+	b := append(make([]byte, 0, 16*len(o)+2), '[')
+	for i, s := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, '['), uint64(s.shard), 10)
+		b = append(strconv.AppendUint(append(b, ','), s.epoch, 10), ']')
+	}
+	return append(b, ']'), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (o *ownedShard) UnmarshalJSON(b []byte) error {
-	var pair [2]uint64
-	if err := json.Unmarshal(b, &pair); err != nil {
+func (o *ownedShards) UnmarshalJSON(b []byte) error {
+	var pairs [][2]uint64
+	if err := gojson.Unmarshal(b, &pairs); err != nil {
 		return err
 	}
-	if pair[0] > MaxShards {
-		return errNoShard
+	if *o = nil; pairs != nil {
+		*o = make(ownedShards, len(pairs))
 	}
-	o.shard, o.epoch = storage.Shard(pair[0]), pair[1]
+	for i, pair := range pairs {
+		if pair[0] > MaxShards {
+			return errNoShard
+		}
+		(*o)[i] = ownedShard{storage.Shard(pair[0]), pair[1]}
+	}
 	return nil
 }
 
 // heartbeatMessage is both the request and the answer of an exchange.
 type heartbeatMessage struct {
-	Seq   uint64       `json:"seq"`
-	Owned []ownedShard `json:"owned"`
+	Seq   uint64      `json:"seq"`
+	Owned ownedShards `json:"owned"`
 	// Leaving is set when the node is about to stop; no new work is given to it.
 	Leaving bool `json:"leaving,omitempty"`
 	// Clock is the sender's time in Unix nanoseconds; versions without it send none.
@@ -173,6 +199,7 @@ func (p *heartbeat) round() {
 		}
 	}
 	var ask, lost, gone []string
+	missing := false
 	for node, peer := range p.peers {
 		if !there[node] {
 			delete(p.peers, node)
@@ -183,6 +210,7 @@ func (p *heartbeat) round() {
 			peer.answered = time.Time{}
 			lost = append(lost, node)
 		}
+		missing = missing || peer.answered.IsZero()
 		if peer.sending {
 			peer.again = true
 			continue
@@ -191,6 +219,7 @@ func (p *heartbeat) round() {
 		ask = append(ask, node)
 	}
 	p.mu.Unlock()
+	p.missing.Store(missing)
 	for _, node := range lost {
 		p.cfg.Map().setReachable(node, false)
 		p.cfg.Disconnect(node)

@@ -11,12 +11,14 @@ import (
 // its own, up to three time-outs after the leader's last message, and members that still trust the
 // leader refuse to vote: the slowest member decides when the shard has an owner again. The watchdog
 // makes every follower check as soon as the time-out has passed, one after another, so that they do
-// not compete. It also looks after leaders whose disk is stuck, see stuck.go.
+// not compete. It also paces the heartbeats of an idle node, see relax.go, and looks after leaders
+// whose disk is stuck, see stuck.go.
 //
 // It comes to every group many times a second, so a group at which nothing is due must cost a few
 // loads from memory and no lock.
 type leaderWatchdog struct {
-	each  func(func(*group)) // calls with those that run
+	each  func(func(*group))       // calls with those that run
+	idle  func(now time.Time) bool // reports whether the node has nothing to do
 	quit  chan struct{}
 	ended chan struct{}
 }
@@ -32,12 +34,22 @@ func (v *leaderWatchdog) run() {
 	defer close(v.ended)
 	tick := time.NewTicker(watchdogTick)
 	defer tick.Stop()
-	for {
+	var busyUntil time.Time
+	last := time.Now()
+	for ticks := 0; ; ticks++ {
 		select {
 		case <-tick.C:
 			now := time.Now()
+			if now.Sub(last) > lateTicks*watchdogTick {
+				busyUntil = now.Add(busyFor)
+			}
+			last = now
+			idle, beat := now.After(busyUntil) && v.idle(now), ticks%beatTicks == 0
 			v.each(func(g *group) {
 				g.checkLeader(now)
+				if g.raft.State() == raft.Leader {
+					g.pace(idle, beat)
+				}
 				g.checkProgress()
 			})
 		case <-v.quit:
@@ -54,19 +66,25 @@ func (v *leaderWatchdog) stop() {
 // checkLeader makes Raft check the leader that has been silent for the election timeout, once per
 // silence. The leader watchdog calls it.
 func (g *group) checkLeader(now time.Time) {
-	if g.raft.State() != raft.Follower {
+	state := g.raft.State()
+	if state == raft.Candidate && g.relaxed.Load() {
+		g.tighten()
+	}
+	if state != raft.Follower {
 		g.silentFrom = time.Time{} // what it heard before it led says nothing
 		return
 	}
 	if now.Before(g.silentFrom) {
 		return
 	}
-	heard := g.raft.LastContact()
-	if heard.Before(g.started) {
-		heard = g.started
+	heard := g.heard()
+	if g.silentFrom = heard.Add(electionTimeout); now.Before(g.silentFrom) {
+		if leader, _ := g.raft.LeaderWithID(); leader != "" {
+			g.relax()
+		}
+		return
 	}
-	g.silentFrom = heard.Add(electionTimeout)
-	if heard.Equal(g.checkedContact) || now.Before(g.silentFrom) {
+	if heard.Equal(g.checkedContact) {
 		return
 	}
 	voters, _, err := g.members()
@@ -85,13 +103,5 @@ func (g *group) checkLeader(now time.Time) {
 		return
 	}
 	g.checkedContact = heard
-	// Lowering Raft's time-outs makes Raft check them at once.
-	settings := g.raft.ReloadableConfig()
-	for _, timeout := range []time.Duration{electionTimeout + time.Millisecond, electionTimeout} {
-		settings.HeartbeatTimeout, settings.ElectionTimeout = timeout, timeout
-		if err := g.raft.ReloadConfig(settings); err != nil {
-			g.logger.Warn("make Raft check its leader", "error", err)
-			return
-		}
-	}
+	g.tighten()
 }

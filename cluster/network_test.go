@@ -31,10 +31,11 @@ type network struct {
 	held    map[[2]string]chan struct{} // pipelines; closed when released
 	nodes   map[string]*running
 	booting sync.Mutex // for nodes, where others start them
+	tune    func(*tuning)
 }
 
 func newNetwork() *network {
-	return &network{at: map[storage.Shard]map[string]*wire{}, cut: map[[2]string]bool{}, nodes: map[string]*running{}}
+	return &network{at: map[storage.Shard]map[string]*wire{}, cut: map[[2]string]bool{}, nodes: map[string]*running{}, tune: soonCommitted}
 }
 
 // ends are the transports of one node.
@@ -137,7 +138,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 		}
 	}
 	var err error
-	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, transports: ends{w, name}, tune: soonCommitted})
+	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, transports: ends{w, name}, tune: w.tune})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,6 +199,13 @@ func (w *network) owner(t testing.TB, shard storage.Shard, among ...string) *run
 func threeNodes(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 	t.Helper()
 	w := newNetwork()
+	disks := w.growToThree(t, shards)
+	return w, disks
+}
+
+// growToThree boots three nodes with all shards on each, and returns their disks.
+func (w *network) growToThree(t testing.TB, shards int) map[string]vfs.FS {
+	t.Helper()
 	disks := map[string]vfs.FS{}
 	for _, name := range []string{"a", "b", "c"} {
 		disks[name] = vfs.NewMem()
@@ -222,7 +230,7 @@ func threeNodes(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 		}
 		return true
 	})
-	return w, disks
+	return disks
 }
 
 // addVoter adds a node to a shard's voters.

@@ -244,7 +244,7 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	n.started, n.watcher = true, w
 	go n.compactor.run()
 	if _, single := n.transports.(soloTransports); !single {
-		n.watchdog = &leaderWatchdog{each: n.eachRunning, quit: make(chan struct{}), ended: make(chan struct{})}
+		n.watchdog = &leaderWatchdog{each: n.eachRunning, idle: n.isIdle, quit: make(chan struct{}), ended: make(chan struct{})}
 		go n.watchdog.run()
 	}
 	if n.peering != nil {

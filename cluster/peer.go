@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"switchyard/storage"
 )
@@ -26,6 +29,10 @@ type peerPort struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
+
+	started time.Time
+	// worked is when entries last came or went: nanoseconds after started.
+	worked atomic.Int64
 
 	mu      sync.Mutex
 	closed  bool
@@ -107,9 +114,22 @@ func newPeerPort(cfg peerConfig) *peerPort {
 		links:    map[string]*groupLink{},
 		entries:  map[string]*entriesLink{},
 		idle:     map[string][]net.Conn{},
+		started:  time.Now(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
+}
+
+// noteEntries notes that a request comes or goes, if it has entries.
+func (p *peerPort) noteEntries(args *raft.AppendEntriesRequest, now time.Time) {
+	if len(args.Entries) > 0 {
+		p.worked.Store(int64(now.Sub(p.started)))
+	}
+}
+
+// isIdle reports whether no entries have come or gone for a while.
+func (p *peerPort) isIdle(now time.Time) bool {
+	return now.Sub(p.started)-time.Duration(p.worked.Load()) >= idleAfter
 }
 
 // handle sets the handler of a kind of control request. Call it before run.

@@ -39,6 +39,9 @@ type trackingTransport struct {
 	silence silence
 	// voting is the number of requests for votes that were judged, and that Raft does not have yet.
 	voting atomic.Int32
+	// taken is the number of requests for votes that Raft has taken, and given that of those to which
+	// it has certainly answered.
+	taken, given atomic.Uint64
 	// silent is set while this member is to be elected out: nothing is sent to its followers.
 	silent atomic.Bool
 	// wanted reports whether this member still leads in a term and has the member among its own. Nil
@@ -113,12 +116,24 @@ func asksForVote(rpc *raft.RPC) bool {
 
 // take implements groupMember.
 func (w *trackingTransport) take(rpc raft.RPC, wait bool, quit <-chan struct{}) bool {
+	before := w.taken.Load()
 	taken := w.hand(rpc, wait, quit)
-	if (taken || wait) && asksForVote(&rpc) {
-		w.voting.Add(-1) // Raft answers it before it takes the next request
+	switch vote := asksForVote(&rpc); {
+	case vote && taken: // Raft answers it before it takes the next request
+		w.taken.Add(1)
+		w.voting.Add(-1)
+	case vote && wait:
+		w.voting.Add(-1)
+	case taken:
+		w.given.Store(before)
 	}
 	return taken
 }
+
+// votesGiven reports whether Raft has answered all requests for votes that it has taken. A heartbeat
+// that was noted and finds no vote to be judged after that may be answered in the term that Raft has:
+// later requests for votes are judged by the silence that the heartbeat has ended.
+func (w *trackingTransport) votesGiven() bool { return w.given.Load() == w.taken.Load() }
 
 // hand hands Raft a request, and reports whether Raft has taken it.
 func (w *trackingTransport) hand(rpc raft.RPC, wait bool, quit <-chan struct{}) bool {

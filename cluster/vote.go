@@ -13,7 +13,10 @@ var errNoRoom = errors.New("cluster: the node's disk has no room for changes")
 
 // intercept sees each request of another member before Raft does, and reports whether it answered
 // it.
-func (g *group) intercept(rpc *raft.RPC) bool { return g.refuseChanges(rpc) || g.interceptVote(rpc) }
+func (g *group) intercept(rpc *raft.RPC) bool {
+	g.standing(rpc)
+	return g.answerHeartbeat(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
+}
 
 // refuseChanges refuses changes and snapshots while the disk has no room for them, and reports whether
 // it did. A node that took them until its disk was full would have to stop, and all its shards would
@@ -100,8 +103,8 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 	return false
 }
 
-// silentLeader is how long a leader may send nothing until others may have this member's vote. It
-// sends every 80 to 160 ms.
+// silentLeader is how long a leader may send nothing until others may have this member's vote. A
+// heartbeat comes several times meanwhile, also of an idle node (relax.go).
 const silentLeader = electionTimeout * 7 / 8
 
 // leaderIsSilent reports whether this member follows a leader that it has not heard from for a while.
