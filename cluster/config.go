@@ -120,7 +120,7 @@ type tuning struct {
 	// follows. Raft's leader sends each follower a request without entries after once to twice that
 	// time, beside its heartbeats. With Raft's 50 ms these requests are half of what an idle shard
 	// costs, with 1 s a sixth, and with 4 s a tenth. Followers answer no reads, so nobody waits for them
-	// to know sooner.
+	// to know sooner. It also bounds the wait of a follower that Raft has forgotten to send entries to.
 	commit time.Duration
 
 	clock      func() int64 // monotonic nanoseconds
@@ -149,7 +149,7 @@ func defaultTuning() tuning {
 		keepBytes:      1 << 30,
 		trailing:       16,
 
-		commit:     8 * time.Second,
+		commit:     4 * time.Second,
 		clock:      func() int64 { return int64(time.Since(base)) },
 		leaseClock: newLeaseClock(time.Now).now,
 	}

@@ -82,7 +82,7 @@ func (l *entriesLink) send(shard storage.Shard, args *raft.AppendEntriesRequest)
 		entriesBuffers.Put(buf)
 	}
 	if err != nil {
-		err = fmt.Errorf("send entries to node %q: %w", l.node, err)
+		err = fmt.Errorf("%w: send entries to node %q: %w", errLinkEnded, l.node, err)
 		l.fail(conn, err)
 		l.abandon(s.number, time.Time{})
 	}

@@ -308,6 +308,7 @@ func TestFaults_DamageThatStays(t *testing.T) {
 		if reports := b.report(); reports[0].Full {
 			t.Error("the node is to lead nothing although its replica can be replaced")
 		}
+		testkit.Eventually(t, "b knows the others", b.group(1).hasOthers) // it may have been added just now
 		b.Damaged(1, errors.New("a bad block"))
 		testkit.Eventually(t, "b is removed", func() bool {
 			return w.owner(t, 1, "a", "c").changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}) == nil

@@ -172,12 +172,13 @@ func (g *group) leadsTo(term uint64, id raft.ServerID) bool {
 	return future.Error() == nil && slices.ContainsFunc(future.Configuration().Servers, func(s raft.Server) bool { return s.ID == id })
 }
 
-// appendEmpty appends an entry that changes nothing if this member owns the shard: its claim, once
-// more. It doesn't wait for the commit. An entry of Raft's own kind, as of Barrier, would not do: the
-// state machine doesn't get it, and its position would fall behind Raft's snapshots.
+// appendEmpty appends an entry that changes nothing if this member leads: a release of no epoch, which
+// every replica refuses. It doesn't wait for the commit. A member that has failed appends none: its
+// followers could not get it, and none of them could take the leadership over without it. An entry of Raft's own kind, as of Barrier, would
+// not do: the state machine doesn't get it, and its position would fall behind Raft's snapshots.
 func (g *group) appendEmpty() {
-	if epoch := g.epoch.Load(); epoch != 0 {
-		g.propose(appendEntry(nil, entryClaim, epoch, g.node), electionTimeout/8) // an error means that the member does not lead any more
+	if g.up.Load() && g.failed.Load() == nil && g.raft.State() == raft.Leader {
+		g.propose(appendEntry(nil, entryRelease, 0, ""), electionTimeout/8) // an error means that the member does not lead any more
 	}
 }
 

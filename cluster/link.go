@@ -49,6 +49,7 @@ var (
 	// errOldPeer says that requests to the node go by the groups' streams.
 	errOldPeer      = errors.New("cluster: the node takes no connections for all groups")
 	errGroupTimeout = errors.New("cluster: a request was not answered in time")
+	errLinkEnded    = errors.New("cluster: the connection ended before the answer")
 )
 
 func newLink(port *peerPort, node string, kind byte) link {
@@ -155,7 +156,7 @@ func (l *link) receive(conn net.Conn) {
 	for {
 		answers, err := frames.next()
 		if err != nil {
-			l.fail(conn, fmt.Errorf("read the answers of node %q: %w", l.node, err))
+			l.fail(conn, fmt.Errorf("%w: read the answers of node %q: %w", errLinkEnded, l.node, err))
 			return
 		}
 		l.mu.Lock()

@@ -24,10 +24,14 @@ import (
 //
 // Raft begins with that at the next entry of the log, or after CommitTimeout. So there is a new entry,
 // an empty one, whenever a pipeline ends.
+//
+// A follower that lacks less than that may wait for the next entry, too: Raft was told of all entries
+// before it sent the first of them. The shard may not be able to take another entry before the
+// follower has these. So an empty one follows here as well, when no answer has come for a moment.
 type pipeline struct {
 	raft.AppendPipeline
 	last     func() uint64 // index of the newest entry in this node's log
-	left     func()        // called when Raft has left the pipeline; nil for nothing
+	resume   func()        // makes Raft send what the follower lacks; nil for nothing
 	silent   *atomic.Bool  // nothing is sent while it is set; nil: never
 	inFlight atomic.Int64  // requests without an answer
 	answers  chan raft.AppendFuture
@@ -39,8 +43,14 @@ type pipeline struct {
 // request is under way.
 const pipelineLag = maxAppendEntries + 1
 
-func newPipeline(to raft.AppendPipeline, last func() uint64, left func()) *pipeline {
-	p := &pipeline{AppendPipeline: to, last: last, left: left, answers: make(chan raft.AppendFuture), quit: make(chan struct{})}
+// pipelinePause is how long a follower that lacks entries waits for a request.
+const pipelinePause = 50 * time.Millisecond
+
+func newPipeline(to raft.AppendPipeline, last func() uint64, resume func()) *pipeline {
+	if resume == nil {
+		resume = func() {}
+	}
+	p := &pipeline{AppendPipeline: to, last: last, resume: resume, answers: make(chan raft.AppendFuture), quit: make(chan struct{})}
 	go p.relay()
 	return p
 }
@@ -61,11 +71,15 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 // relay passes the answers on. It ends with the pipeline.
 func (p *pipeline) relay() {
 	answers := p.AppendPipeline.Consumer()
+	pause := time.NewTimer(pipelinePause)
+	defer pause.Stop()
+	var has uint64 // newest entry that the follower has
 	for {
 		select {
 		case answer := <-answers:
 			inFlight := p.inFlight.Add(-1)
-			ended, behind := refused(answer), inFlight == 0 && p.behind(answer.Request())
+			has = newestOf(answer.Request())
+			ended, behind := refused(answer), inFlight == 0 && has+pipelineLag <= p.last()
 			if ended || behind { // before Raft gets the answer: it must find the pipeline closed
 				_ = p.AppendPipeline.Close()
 			}
@@ -75,6 +89,12 @@ func (p *pipeline) relay() {
 			if behind {
 				p.pass(behindAnswer{answer})
 				return
+			}
+			pause.Reset(pipelinePause)
+		case <-pause.C:
+			if has > 0 && has < p.last() && p.inFlight.Load() == 0 {
+				p.resume()
+				pause.Reset(pipelinePause)
 			}
 		case <-p.quit:
 			return
@@ -92,10 +112,9 @@ func (p *pipeline) pass(answer raft.AppendFuture) bool {
 	}
 }
 
-// behind reports whether a follower that answered the request lacks more than one request can bring.
-func (p *pipeline) behind(request *raft.AppendEntriesRequest) bool {
-	has := request.PrevLogEntry + uint64(len(request.Entries))
-	return has+pipelineLag <= p.last()
+// newestOf returns the index of the newest entry that a follower has which took the request.
+func newestOf(request *raft.AppendEntriesRequest) uint64 {
+	return request.PrevLogEntry + uint64(len(request.Entries))
 }
 
 // behindAnswer is an answer that the follower has not given: it makes Raft leave the pipeline.
@@ -130,9 +149,7 @@ func (p *pipeline) Close() error {
 	err := p.AppendPipeline.Close()
 	p.once.Do(func() {
 		close(p.quit)
-		if p.left != nil {
-			p.left()
-		}
+		p.resume()
 	})
 	return err
 }

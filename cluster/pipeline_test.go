@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -259,5 +260,74 @@ func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 		}
 	case <-time.After(deadline):
 		t.Fatal("Raft does not end")
+	}
+}
+
+// fakePipeline answers a request when a test says so.
+type fakePipeline struct {
+	answers chan raft.AppendFuture
+	closed  bool
+}
+
+func (f *fakePipeline) AppendEntries(*raft.AppendEntriesRequest, *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	return nil, nil
+}
+func (f *fakePipeline) Consumer() <-chan raft.AppendFuture { return f.answers }
+func (f *fakePipeline) Close() error                       { f.closed = true; return nil }
+
+// tookEntries is the answer of a follower that took a request.
+type tookEntries struct{ request raft.AppendEntriesRequest }
+
+func (tookEntries) Error() error                          { return nil }
+func (tookEntries) Start() time.Time                      { return time.Time{} }
+func (a tookEntries) Request() *raft.AppendEntriesRequest { return &a.request }
+func (a tookEntries) Response() *raft.AppendEntriesResponse {
+	return &raft.AppendEntriesResponse{Term: a.request.Term, Success: true}
+}
+
+// A follower that lacks fewer entries than a request carries gets them although no other entry
+// comes: the shard may wait for this very follower.
+func TestPipeline_BringsTheLastEntries(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		last     uint64
+		underWay bool // a later request has no answer yet
+		resumed  int  // pauses that end with a new entry, of three
+		closed   bool
+	}{
+		{"a follower that has all", 20, false, 0, false},
+		{"one that lacks the last entry", 21, false, 3, false},
+		{"one that lacks what a request carries", 20 + maxAppendEntries, false, 3, false},
+		{"one that lacks more", 20 + pipelineLag, false, 0, true},
+		{"one that is being sent more", 21, true, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakePipeline{answers: make(chan raft.AppendFuture)}
+				resumed := 0
+				p := newPipeline(f, func() uint64 { return c.last }, func() { resumed++ })
+				for range 2 {
+					_, _ = p.AppendEntries(&raft.AppendEntriesRequest{}, nil)
+				}
+				if !c.underWay {
+					p.inFlight.Add(-1)
+				}
+				f.answers <- tookEntries{raft.AppendEntriesRequest{Term: 5, PrevLogEntry: 18, Entries: []*raft.Log{{}, {}}}}
+				<-p.Consumer()
+				if c.closed {
+					<-p.Consumer() // makes Raft leave
+				}
+				time.Sleep(3*pipelinePause + pipelinePause/2)
+				synctest.Wait()
+				if resumed != c.resumed || f.closed != c.closed {
+					t.Errorf("resumed %d times, closed %v", resumed, f.closed)
+				}
+				if _ = p.Close(); resumed != c.resumed+1 {
+					t.Error("Raft is not told to go on without the pipeline")
+				}
+			})
+		})
 	}
 }

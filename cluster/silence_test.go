@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -165,11 +164,14 @@ func TestVote_SilentLeader(t *testing.T) {
 // unreachable is a transport whose requests are not sent the first few times.
 type unreachable struct {
 	*wire
-	fails, asked int
-	with         error
+	fails, asked, beats int
+	with                error
 }
 
 func (u *unreachable) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if isHeartbeat(args) || args.Term == 0 && args.PrevLogEntry == 0 && len(args.Entries) == 0 {
+		u.beats++
+	}
 	if u.asked++; u.asked <= u.fails {
 		return u.with
 	}
@@ -178,7 +180,7 @@ func (u *unreachable) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args 
 }
 
 // Entries for a member that can't be reached are sent again at a steady pace, as long as this one
-// leads. Raft would wait ever longer.
+// leads. Raft would wait for the next entry, and ever longer.
 func TestTrackingTransport_RepeatsWhatWasNotSent(t *testing.T) {
 	t.Parallel()
 	notSent := fmt.Errorf("%w: nobody listens", errNotSent)
@@ -187,13 +189,17 @@ func TestTrackingTransport_RepeatsWhatWasNotSent(t *testing.T) {
 		with   error
 		leads  int // how many times the member is found to lead
 		args   raft.AppendEntriesRequest
-		asked  int
+		asked  int // requests with or behind entries
+		beats  int // heartbeats
 		failed bool
 	}{
-		{"until the member is there", notSent, 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 21, false},
-		{"until this one doesn't lead any more", notSent, 3, raft.AppendEntriesRequest{Entries: []*raft.Log{{}}}, 4, true},
-		{"but not heartbeats", notSent, 100, raft.AppendEntriesRequest{}, 1, true},
-		{"but not what may have been sent", errors.New("cut off"), 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 1, true},
+		{"until the member is there", notSent, 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 21, 0, false},
+		{"until the member runs again", errGroupAbsent, 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 2, 20, false},
+		{"after a lost answer", fmt.Errorf("%w: cut off", errLinkEnded), 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 21, 0, false},
+		{"after a late answer", errGroupTimeout, 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 21, 0, false},
+		{"until this one doesn't lead any more", notSent, 3, raft.AppendEntriesRequest{Entries: []*raft.Log{{}}}, 4, 0, true},
+		{"but not heartbeats", notSent, 100, raft.AppendEntriesRequest{}, 0, 1, true},
+		{"but not what was refused", errGroupFails, 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 1, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -204,10 +210,11 @@ func TestTrackingTransport_RepeatsWhatWasNotSent(t *testing.T) {
 				w.wanted = func(uint64, raft.ServerID) bool { c.leads--; return c.leads >= 0 }
 				began := time.Now()
 				err := w.AppendEntries("b", "b", &c.args, &raft.AppendEntriesResponse{})
-				if u.asked != c.asked || (err != nil) != c.failed {
-					t.Errorf("%d requests, %v", u.asked, err)
+				if u.asked-u.beats != c.asked || u.beats != c.beats || (err != nil) != c.failed {
+					t.Errorf("%d requests and %d heartbeats, %v", u.asked-u.beats, u.beats, err)
 				}
-				if took := time.Since(began); took != time.Duration(c.asked-1)*redialEvery && c.leads >= 0 {
+				if pauses := min(u.asked-1, u.fails); time.Since(began) != time.Duration(pauses)*redialEvery && c.leads >= 0 {
+					took := time.Since(began)
 					t.Errorf("it took %s", took)
 				}
 			})

@@ -47,7 +47,7 @@ type trackingTransport struct {
 	// wanted reports whether this member still leads in a term and has the member among its own. Nil
 	// means that requests to members that can't be reached are not repeated.
 	wanted func(term uint64, id raft.ServerID) bool
-	// resume makes Raft send a follower the entries that it lacks without a pipeline. Nil does nothing.
+	// resume makes Raft send followers the entries that they lack. Nil does nothing.
 	resume func()
 
 	mu    sync.Mutex
@@ -252,6 +252,13 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 	sent, last := w.leaseClock(), w.last()
 	err := w.Transport.AppendEntries(id, target, args, resp)
 	for err != nil && w.redial(err, id, args) {
+		if errors.Is(err, errGroupAbsent) {
+			// A heartbeat shows that the member runs now, and carries none of the entries.
+			beat := &raft.AppendEntriesRequest{RPCHeader: args.RPCHeader, Term: args.Term}
+			if err = w.Transport.AppendEntries(id, target, beat, &raft.AppendEntriesResponse{}); err != nil {
+				continue
+			}
+		}
 		sent, last = w.leaseClock(), w.last()
 		err = w.Transport.AppendEntries(id, target, args, resp)
 	}
@@ -291,12 +298,14 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 // redialEvery is how often a member that can't be reached is sent what it lacks.
 const redialEvery = 250 * time.Millisecond
 
-// redial waits and reports whether a request that was not sent should be sent again. Raft would wait
-// ever longer after each failure, up to ten seconds. A member that returns after an outage would lack
-// entries for as long, and its shard could not commit without it if another one died meanwhile.
-// Heartbeats, which Raft repeats soon enough, are not repeated here.
+// redial waits and reports whether a request should be sent again that did not reach its member, or
+// whose answer was lost. Raft would send it with the next entry, and would wait ever longer after each
+// failure, up to ten seconds. A member that returns after an outage would lack entries for as long. If
+// another one died meanwhile, its shard could not commit without it, and there would be no next entry.
+// Heartbeats, which Raft repeats soon enough, are not repeated here, and neither are requests that the
+// member refused.
 func (w *trackingTransport) redial(err error, id raft.ServerID, args *raft.AppendEntriesRequest) bool {
-	if w.wanted == nil || !errors.Is(err, errNotSent) || len(args.Entries) == 0 && args.PrevLogEntry == 0 {
+	if w.wanted == nil || !isLost(err) || len(args.Entries) == 0 && args.PrevLogEntry == 0 {
 		return false
 	}
 	timer := time.NewTimer(redialEvery)
@@ -307,6 +316,16 @@ func (w *trackingTransport) redial(err error, id raft.ServerID, args *raft.Appen
 	case <-w.quit:
 		return false
 	}
+}
+
+// isLost reports whether the member of a request did not get it, or may not have.
+func isLost(err error) bool {
+	for _, lost := range []error{errNotSent, errGroupAbsent, errLinkEnded, errGroupTimeout} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
 }
 
 // AppendEntriesPipeline sends entries without waiting for the answers to earlier ones.

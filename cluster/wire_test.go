@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -24,7 +24,7 @@ type wire struct {
 // wireTimeout bounds the wait for an answer.
 const wireTimeout = 300 * time.Millisecond
 
-var errCut = errors.New("the link is cut")
+var errCut = fmt.Errorf("%w: the link is cut", errLinkEnded)
 
 func (w *wire) call(to raft.ServerAddress, command any, data io.Reader) (any, error) {
 	timeout := time.NewTimer(wireTimeout)
