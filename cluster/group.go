@@ -174,8 +174,10 @@ func (g *group) leadsTo(term uint64, id raft.ServerID) bool {
 
 // appendEmpty appends an entry that changes nothing if this member leads: a release of no epoch, which
 // every replica refuses. It doesn't wait for the commit. A member that has failed appends none: its
-// followers could not get it, and none of them could take the leadership over without it. An entry of Raft's own kind, as of Barrier, would
-// not do: the state machine doesn't get it, and its position would fall behind Raft's snapshots.
+// followers could not get it, and none of them could take the leadership over without it.
+//
+// An entry of Raft's own kind, as of Barrier, would not do: the state machine doesn't get it, and its
+// position would fall behind Raft's snapshots.
 func (g *group) appendEmpty() {
 	if g.up.Load() && g.failed.Load() == nil && g.raft.State() == raft.Leader {
 		g.propose(appendEntry(nil, entryRelease, 0, ""), electionTimeout/8) // an error means that the member does not lead any more

@@ -62,6 +62,9 @@ func (g *group) transfer(to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
+	if g.relaxed.Load() { // Raft tries for the length of its time-out, and takes no entries meanwhile
+		g.tighten()
+	}
 	err := g.noSuccessor(to)
 	for i, successor := range g.successors(to) {
 		if i == transferTries {

@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"time"
-
-	"github.com/hashicorp/raft"
-)
+import "time"
 
 // Each group of Raft has timers of its own: the leader has one for the heartbeats to each follower,
 // which wakes the process eight times a second, and a follower has one that looks for its leader. An
@@ -78,13 +74,5 @@ func (g *group) pace(idle, beat bool) {
 		g.relax()
 	case idle && beat:
 		g.callHeartbeats()
-	}
-}
-
-// standing tightens a group that is told to stand for election: a new leader must not begin with rare
-// heartbeats.
-func (g *group) standing(rpc *raft.RPC) {
-	if _, stands := rpc.Command.(*raft.TimeoutNowRequest); stands && g.up.Load() && g.relaxed.Load() {
-		g.tighten()
 	}
 }

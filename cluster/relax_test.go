@@ -53,17 +53,13 @@ func TestRelax_CallsForHeartbeats(t *testing.T) {
 	}
 }
 
-// The group of a leader is tightened when its node is busy, and that of a member that is told to stand
-// for election before Raft is told.
+// The group of a leader is tightened when its node is busy, and before it hands its leadership over.
 func TestRelax_Tightens(t *testing.T) {
 	t.Parallel()
 	w := rarelyCommitted(t)
-	for _, name := range []string{"a", "b"} {
-		g := w.nodes[name].group(1)
-		testkit.Eventually(t, name+" is relaxed", g.relaxed.Load)
-		w.nodes[name].takeWatchdog()
-	}
-	a, b := w.nodes["a"].group(1), w.nodes["b"].group(1)
+	a := w.nodes["a"].group(1)
+	testkit.Eventually(t, "the leader is relaxed", a.relaxed.Load)
+	w.nodes["a"].takeWatchdog()
 	a.pace(false, true)
 	if a.relaxed.Load() || a.timeout() != electionTimeout {
 		t.Errorf("a busy leader: relaxed %v, %v", a.relaxed.Load(), a.timeout())
@@ -72,9 +68,8 @@ func TestRelax_Tightens(t *testing.T) {
 	if a.pace(true, false); !a.relaxed.Load() || a.timeout() != relaxedTimeout {
 		t.Errorf("an idle leader: relaxed %v, %v", a.relaxed.Load(), a.timeout())
 	}
-	b.tracking.arrive(&raft.RPC{Command: &raft.TimeoutNowRequest{}})
-	if b.relaxed.Load() || b.timeout() != electionTimeout {
-		t.Errorf("a member that is to stand: relaxed %v, %v", b.relaxed.Load(), b.timeout())
+	if err := a.transfer("nobody"); err == nil || a.relaxed.Load() || a.timeout() != electionTimeout {
+		t.Errorf("a leader that hands over: relaxed %v, %v, %v", a.relaxed.Load(), a.timeout(), err)
 	}
 }
 
@@ -99,6 +94,25 @@ func TestRelax_SilentLeader(t *testing.T) {
 		}
 		return owner.raft.State() == raft.Leader
 	})
+}
+
+// A relaxed follower takes the leadership over at once, although its Raft has not heard from the leader
+// for longer than the usual time-out.
+func TestRelax_Handover(t *testing.T) {
+	t.Parallel()
+	w := rarelyCommitted(t)
+	a, b := w.nodes["a"].group(1), w.nodes["b"].group(1)
+	testkit.Eventually(t, "Raft has not heard from the leader lately", func() bool {
+		return b.relaxed.Load() && time.Since(b.raft.LastContact()) > electionTimeout
+	})
+	term := a.raft.CurrentTerm()
+	if err := a.handOver(t.Context(), "b", true); err != nil {
+		t.Fatal(err)
+	}
+	w.owner(t, 1, "b")
+	if got := b.raft.CurrentTerm(); got != term+1 {
+		t.Errorf("the successor leads in term %d, its predecessor did in %d", got, term)
+	}
 }
 
 // A node is busy while entries come or go, and for a while after.
