@@ -229,11 +229,19 @@ func TestAppendEmpty_IsApplied(t *testing.T) {
 	r := start(t, settings{fs: vfs.NewMem(), dir: "data", shards: 1, node: "a"})
 	g := r.group(1)
 	r.mustPropose(t, 1, "row")
-	_, before := g.log.Bounds()
-	g.appendEmpty()
-	testkit.Eventually(t, "the entry is applied", func() bool {
+	appended := func() bool {
+		_, before := g.log.Bounds()
+		g.appendEmpty()
 		_, last := g.log.Bounds()
-		return last > before && g.machine.applied.Load() == last
-	})
+		testkit.Eventually(t, "the entry is applied", func() bool {
+			_, last = g.log.Bounds()
+			return g.machine.applied.Load() == last
+		})
+		return last > before
+	}
+	testkit.Eventually(t, "an owner appends an entry", appended)
+	epoch := g.epoch.Swap(0) // as of a leader that has not claimed the shard yet
+	testkit.Eventually(t, "a leader appends an entry", appended)
+	g.epoch.Store(epoch)
 	r.mustPropose(t, 1, "another row") // the epoch goes on
 }
