@@ -28,9 +28,9 @@ const (
 )
 
 // isIdle reports whether no entries come and go between this node and the others, and all of them
-// answer. A node whose groups go by a network of their own counts as idle.
+// answer. It can't tell where groups go by a network of their own.
 func (n *Node) isIdle(now time.Time) bool {
-	return n.peering == nil || !n.peering.heartbeat.missing.Load() && n.peering.port.isIdle(now)
+	return n.peering != nil && !n.peering.heartbeat.missing.Load() && n.peering.port.isIdle(now)
 }
 
 // relax sets Raft's time-outs high. The leader watchdog calls it.
