@@ -116,11 +116,10 @@ type tuning struct {
 	trailing      uint64
 
 	lostGrace time.Duration // 0 means placement.LostGrace
-	// commit is how long a follower may not know that the last entry is committed, when no other entry
-	// follows. Raft's leader sends each follower a request without entries after once to twice that
-	// time, beside its heartbeats. With Raft's 50 ms these requests are half of what an idle shard
-	// costs, with 1 s a sixth, and with 4 s a tenth. Followers answer no reads, so nobody waits for them
-	// to know sooner. It also bounds the wait of a follower that Raft has forgotten to send entries to.
+	// commit is Raft's CommitTimeout: a follower to which no entries go gets a request without entries
+	// after once to twice that time, beside the heartbeats. With Raft's 50 ms these requests are half of
+	// what an idle shard costs, with 4 s still a third. The leader watchdog does what they are for, see
+	// quiet.go.
 	commit time.Duration
 
 	clock      func() int64 // monotonic nanoseconds
@@ -149,7 +148,7 @@ func defaultTuning() tuning {
 		keepBytes:      1 << 30,
 		trailing:       16,
 
-		commit:     4 * time.Second,
+		commit:     time.Minute,
 		clock:      func() int64 { return int64(time.Since(base)) },
 		leaseClock: newLeaseClock(time.Now).now,
 	}

@@ -7,7 +7,7 @@
 //   - node.go, operate.go, config.go, inspect.go: the API of a node
 //   - group.go, lead.go, handover.go, replica*.go: one shard on this node
 //   - committer.go, entry.go, fsm.go, position.go, install*.go: from batches to entries to the state
-//   - lease*.go, tracking_transport.go, leader_watchdog.go, relax.go: proof and watch of leadership
+//   - lease*.go, tracking_transport.go, leader_watchdog.go, relax.go, quiet.go: proof and watch of leadership
 //   - compactor.go, flusher.go: short logs
 //   - peering.go, bootstrap*.go, registry*.go, heartbeat.go, shardmap.go: this node among the others
 //   - peer*.go, rpc.go: the peer port
@@ -88,7 +88,8 @@
 // follower; and at most one round of the lease. group.stop ends them.
 //
 // Owned by the node: the compactor, which snapshots and truncates logs; and, unless the node is alone, the
-// leader watchdog, which makes followers check a silent leader, and idle leaders send their heartbeats.
+// leader watchdog, which makes followers check a silent leader, and idle leaders send their heartbeats,
+// with the steps that it takes for quiet groups (quiet.go), one at a time for each.
 //
 // Owned by the peering: gossip's (see package gossip); registry.keepRegistered, which keeps the node's
 // row in the registry; bootstrap.check, once per start; the peer port's, one that accepts and one per

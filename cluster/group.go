@@ -45,12 +45,15 @@ type group struct {
 	started time.Time // when the member was started
 
 	// Owned by the leader watchdog: the last contact with a leader that it has handled, the moment
-	// before which the leader can't have been silent for too long, and its view of the disk.
+	// before which the leader can't have been silent for too long, its view of the disk, and its view
+	// of the followers.
 	checkedContact time.Time
 	silentFrom     time.Time
 	watch          stuckWatch
+	quiet          quietWatch
+	stepping       atomic.Bool // a step of checkFollowers is under way
 
-	relaxed    atomic.Bool  // Raft's time-outs are high, see relax.go
+	relaxed    atomic.Int64 // Raft's time-outs while they are high, else 0; see relax.go
 	heardAfter atomic.Int64 // when a heartbeat was last answered in Raft's place: nanoseconds after started
 
 	declaring waitClock   // of the claim or release in flight

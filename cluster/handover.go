@@ -62,7 +62,7 @@ func (g *group) transfer(to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	if g.relaxed.Load() { // Raft tries for the length of its time-out, and takes no entries meanwhile
+	if g.isRelaxed() { // Raft tries for the length of its time-out, and takes no entries meanwhile
 		g.tighten()
 	}
 	err := g.noSuccessor(to)

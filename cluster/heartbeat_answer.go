@@ -18,7 +18,7 @@ const passAfter = electionTimeout * 5 / 2
 // votesGiven.
 func (g *group) answerHeartbeat(rpc *raft.RPC) bool {
 	asks, ok := rpc.Command.(*raft.AppendEntriesRequest)
-	if !ok || !isHeartbeat(asks) || !g.up.Load() || !g.relaxed.Load() || !g.tracking.votesGiven() {
+	if !ok || !isHeartbeat(asks) || !g.up.Load() || !g.isRelaxed() || !g.tracking.votesGiven() {
 		return false
 	}
 	if g.raft.State() != raft.Follower || g.raft.CurrentTerm() != asks.Term || time.Since(g.raft.LastContact()) >= passAfter {

@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -11,16 +14,19 @@ import (
 // its own, up to three time-outs after the leader's last message, and members that still trust the
 // leader refuse to vote: the slowest member decides when the shard has an owner again. The watchdog
 // makes every follower check as soon as the time-out has passed, one after another, so that they do
-// not compete. It also paces the heartbeats of an idle node, see relax.go, and looks after leaders
-// whose disk is stuck, see stuck.go.
+// not compete. It also paces the heartbeats of an idle node, see relax.go, looks after the followers of
+// a group in which nothing is committed, see quiet.go, and after leaders whose disk is stuck, see
+// stuck.go.
 //
 // It comes to every group many times a second, so a group at which nothing is due must cost a few
-// loads from memory and no lock.
+// loads from memory and no lock. On an idle node it comes to a group only when something may be due:
+// the memory of hundreds of groups, which nothing else reads, is in no cache of the processor.
 type leaderWatchdog struct {
-	each  func(func(*group))       // calls with those that run
-	idle  func(now time.Time) bool // reports whether the node has nothing to do
-	quit  chan struct{}
-	ended chan struct{}
+	groups []atomic.Pointer[group]  // by shard
+	idle   func(now time.Time) bool // reports whether the node has nothing to do
+	quit   chan struct{}
+	ended  chan struct{}
+	steps  sync.WaitGroup // of checkFollowers
 }
 
 // Times of the leader watchdog. Followers hear from their leader at moments that differ by up to
@@ -30,32 +36,70 @@ const (
 	watchdogTurn = electionTimeout / 8 // between the followers of a group
 )
 
+func newLeaderWatchdog(n *Node) *leaderWatchdog {
+	return &leaderWatchdog{groups: n.groups, idle: n.isIdle, quit: make(chan struct{}), ended: make(chan struct{})}
+}
+
 func (v *leaderWatchdog) run() {
 	defer close(v.ended)
-	tick := time.NewTicker(watchdogTick)
-	defer tick.Stop()
-	var busyUntil time.Time
-	last := time.Now()
-	for ticks := 0; ; ticks++ {
+	due := time.Now().Add(watchdogTick)
+	timer := time.NewTimer(watchdogTick)
+	defer timer.Stop()
+	var busyUntil, beatAt time.Time
+	next := make([]time.Time, len(v.groups)) // when to come to each group, if the node is idle
+	for {
 		select {
-		case <-tick.C:
+		case <-timer.C:
 			now := time.Now()
-			if now.Sub(last) > lateTicks*watchdogTick {
+			if now.Sub(due) > lateTicks*watchdogTick {
 				busyUntil = now.Add(busyFor)
 			}
-			last = now
-			idle, beat := now.After(busyUntil) && v.idle(now), ticks%beatTicks == 0
-			v.each(func(g *group) {
-				g.checkLeader(now)
-				if g.raft.State() == raft.Leader {
-					g.pace(idle, beat)
+			idle, beat := now.After(busyUntil) && v.idle(now), !now.Before(beatAt)
+			if beat {
+				beatAt = now.Add(beatEvery)
+			}
+			earliest := beatAt
+			for i := range v.groups {
+				g := v.groups[i].Load()
+				if g == nil {
+					continue
 				}
-				g.checkProgress()
-			})
+				if (!idle || beat || !now.Before(next[i])) && g.up.Load() {
+					next[i] = v.check(g, now, idle, beat)
+				}
+				if next[i].Before(earliest) {
+					earliest = next[i]
+				}
+			}
+			due = now.Add(watchdogTick)
+			if idle && earliest.After(due) {
+				due = earliest
+			}
+			timer.Reset(time.Until(due))
 		case <-v.quit:
 			return
 		}
 	}
+}
+
+// check does what is due at a group, and returns when to come again if the node is idle. It comes to
+// every group with each beat, too.
+func (v *leaderWatchdog) check(g *group, now time.Time, idle, beat bool) (next time.Time) {
+	g.checkLeader(now)
+	switch g.raft.State() {
+	case raft.Leader:
+		g.pace(idle, beat)
+		g.checkFollowers(beat, &v.steps)
+		if g.isRelaxed() {
+			next = now.Add(time.Hour)
+		}
+	case raft.Follower:
+		if g.isRelaxed() {
+			next = g.silentFrom
+		}
+	}
+	g.checkProgress()
+	return next
 }
 
 func (v *leaderWatchdog) stop() {
@@ -63,11 +107,17 @@ func (v *leaderWatchdog) stop() {
 	<-v.ended
 }
 
+// awaitSteps returns when nothing that the watchdog began is under way. It was stopped, and the groups
+// were.
+func (v *leaderWatchdog) awaitSteps(ctx context.Context) error {
+	return within(ctx, func() error { v.steps.Wait(); return nil })
+}
+
 // checkLeader makes Raft check the leader that has been silent for the election timeout, once per
 // silence. The leader watchdog calls it.
 func (g *group) checkLeader(now time.Time) {
 	state := g.raft.State()
-	if state == raft.Candidate && g.relaxed.Load() {
+	if state == raft.Candidate && g.isRelaxed() {
 		g.tighten()
 	}
 	if state != raft.Follower {
@@ -80,7 +130,7 @@ func (g *group) checkLeader(now time.Time) {
 	heard := g.heard()
 	if g.silentFrom = heard.Add(electionTimeout); now.Before(g.silentFrom) {
 		if leader, _ := g.raft.LeaderWithID(); leader != "" {
-			g.relax()
+			g.relax(followerTimeout)
 		}
 		return
 	}

@@ -244,7 +244,7 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	n.started, n.watcher = true, w
 	go n.compactor.run()
 	if _, single := n.transports.(soloTransports); !single {
-		n.watchdog = &leaderWatchdog{each: n.eachRunning, idle: n.isIdle, quit: make(chan struct{}), ended: make(chan struct{})}
+		n.watchdog = newLeaderWatchdog(n)
 		go n.watchdog.run()
 	}
 	if n.peering != nil {
@@ -436,5 +436,8 @@ func (n *Node) stopGroups(ctx context.Context) error {
 		})
 	}
 	stops.Wait()
+	if n.watchdog != nil {
+		errs = append(errs, n.timed("wait for the leader watchdog", func() error { return n.watchdog.awaitSteps(ctx) }))
+	}
 	return errors.Join(errs...)
 }

@@ -10,8 +10,12 @@ import (
 )
 
 const (
-	// rebalanceInterval is the pause between rounds while nothing happens.
+	// rebalanceInterval is the pause between rounds.
 	rebalanceInterval = time.Second
+	// rebalanceSlowInterval is the pause after slowAfter rounds without a step: to collect the reports
+	// of all groups is much of what the owner of the directory does in an idle cluster.
+	rebalanceSlowInterval = 2 * time.Second
+	slowAfter             = 20
 	// rebalanceFastInterval is the pause while replicas move: each move takes several rounds.
 	rebalanceFastInterval = 200 * time.Millisecond
 	// fastRounds is the number of fast rounds after a step.
@@ -108,6 +112,20 @@ type roundState struct {
 	lost       placement.Ages
 	failed     map[stepKey]bool // steps that failed in the last round and were logged
 	fastRounds int              // fast rounds left
+	slowRounds int              // rounds without a step
+}
+
+// pace returns the pause before the next round.
+func (k *roundState) pace() time.Duration {
+	if k.fastRounds > 0 {
+		k.fastRounds--
+		k.slowRounds = 0
+		return rebalanceFastInterval
+	}
+	if k.slowRounds++; k.slowRounds > slowAfter {
+		return rebalanceSlowInterval
+	}
+	return rebalanceInterval
 }
 
 // stepKey identifies a step across rounds.
@@ -127,12 +145,7 @@ func (m *rebalancer) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		m.round(ctx, &known)
-		pace := rebalanceInterval
-		if known.fastRounds > 0 {
-			known.fastRounds--
-			pace = rebalanceFastInterval
-		}
-		timer.Reset(pace)
+		timer.Reset(known.pace())
 	}
 }
 

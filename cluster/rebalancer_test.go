@@ -385,3 +385,24 @@ func (m *rebalancer) progress() []placement.Step {
 	defer m.mu.Unlock()
 	return slices.Clone(m.running)
 }
+
+// Rounds come fast after a step, and more rarely when there has been none for a while.
+func TestRebalancer_Pace(t *testing.T) {
+	t.Parallel()
+	known := roundState{fastRounds: 1}
+	if got := known.pace(); got != rebalanceFastInterval {
+		t.Errorf("after a step: %v", got)
+	}
+	for i := range slowAfter {
+		if got := known.pace(); got != rebalanceInterval {
+			t.Fatalf("after %d rounds without a step: %v", i+1, got)
+		}
+	}
+	if got := known.pace(); got != rebalanceSlowInterval {
+		t.Errorf("after %d rounds without a step: %v", slowAfter+1, got)
+	}
+	known.fastRounds = 1
+	if known.pace(); known.pace() != rebalanceInterval {
+		t.Error("a step does not end the rest")
+	}
+}

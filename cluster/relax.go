@@ -14,16 +14,19 @@ import "time"
 // come early and each for itself are the safer way then.
 
 const (
-	// relaxedTimeout is Raft's time-out in a relaxed group. Without a call of the watchdog a leader
-	// still sends a heartbeat after a tenth to a fifth of it, before its followers find it silent.
+	// relaxedTimeout is Raft's time-out of a relaxed leader. Without a call of the watchdog it still
+	// sends a heartbeat after a tenth to a fifth of it, before its followers find it silent.
 	relaxedTimeout = electionTimeout * 37 / 8
-	// beatTicks is how many ticks of the watchdog pass between two calls for heartbeats. It is a
-	// little less than a tenth of relaxedTimeout.
-	beatTicks = 9
+	// followerTimeout is Raft's time-out of a relaxed follower. Only the watchdog looks for its leader
+	// in time.
+	followerTimeout = 30 * time.Second
+	// beatEvery is the time between two calls for heartbeats. It is a little less than a tenth of
+	// relaxedTimeout.
+	beatEvery = electionTimeout * 9 / 20
 	// idleAfter is the time after the last entries to or from any node from which on a node is idle.
 	// It is not idle for busyFor after the watchdog was late by more than lateTicks.
 	idleAfter = 2 * time.Second
-	lateTicks = 3
+	lateTicks = 2
 	busyFor   = 10 * time.Second
 )
 
@@ -34,16 +37,19 @@ func (n *Node) isIdle(now time.Time) bool {
 }
 
 // relax sets Raft's time-outs high. The leader watchdog calls it.
-func (g *group) relax() {
-	if !g.relaxed.Load() && g.setTimeouts(relaxedTimeout) {
-		g.relaxed.Store(true)
+func (g *group) relax(timeout time.Duration) {
+	if g.relaxed.Load() != int64(timeout) && g.setTimeouts(timeout) {
+		g.relaxed.Store(int64(timeout))
 	}
 }
+
+// isRelaxed reports whether Raft's time-outs are high.
+func (g *group) isRelaxed() bool { return g.relaxed.Load() != 0 }
 
 // tighten sets Raft's time-outs to the usual ones. Raft looks for its leader at once, and a leader
 // sends heartbeats.
 func (g *group) tighten() {
-	g.relaxed.Store(false)
+	g.relaxed.Store(0)
 	_ = g.setTimeouts(electionTimeout+time.Millisecond) && g.setTimeouts(electionTimeout)
 }
 
@@ -51,7 +57,11 @@ func (g *group) tighten() {
 // time-out is lowered. It does not wait for Raft, which may be busy.
 func (g *group) callHeartbeats() {
 	timeout := g.raft.ReloadableConfig().HeartbeatTimeout
-	_ = g.setTimeouts(timeout+time.Millisecond) && g.setTimeouts(timeout)
+	if timeout <= relaxedTimeout-time.Millisecond {
+		timeout = relaxedTimeout
+		_ = g.setTimeouts(timeout)
+	}
+	_ = g.setTimeouts(timeout - time.Microsecond)
 }
 
 // setTimeouts sets Raft's time-outs of heartbeats and elections, and reports whether Raft took them.
@@ -67,11 +77,11 @@ func (g *group) setTimeouts(timeout time.Duration) bool {
 
 // pace relaxes or tightens the group of a leader, and calls for heartbeats where it is time for them.
 func (g *group) pace(idle, beat bool) {
-	switch relaxed := g.relaxed.Load(); {
-	case !idle && relaxed:
+	switch {
+	case !idle && g.isRelaxed():
 		g.tighten()
-	case idle && !relaxed:
-		g.relax()
+	case idle && g.relaxed.Load() != int64(relaxedTimeout):
+		g.relax(relaxedTimeout)
 	case idle && beat:
 		g.callHeartbeats()
 	}

@@ -265,14 +265,21 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 	if err != nil {
 		return err
 	}
+	w.record(id, args, resp, sent, last)
+	return nil
+}
+
+// record records the answer to a request that was sent at a time, when the log ended with the entry
+// last.
+func (w *trackingTransport) record(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, sent int64, last uint64) {
 	if resp.Term != args.Term {
-		return nil
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case args.Term < w.term:
-		return nil
+		return
 	case args.Term > w.term:
 		w.term = args.Term
 		clear(w.peers)
@@ -292,7 +299,6 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 		seen.sent, seen.lag = sent, last-min(last, has)
 	}
 	w.peers[id] = seen
-	return nil
 }
 
 // redialEvery is how often a member that can't be reached is sent what it lacks.
@@ -316,6 +322,31 @@ func (w *trackingTransport) redial(err error, id raft.ServerID, args *raft.Appen
 	case <-w.quit:
 		return false
 	}
+}
+
+// tell sends a request without entries once, and records whether the follower agrees. A refusal may
+// only mean that entries are still on their way to it.
+func (w *trackingTransport) tell(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest) {
+	if w.silent.Load() {
+		return
+	}
+	sent, last := w.leaseClock(), w.last()
+	var resp raft.AppendEntriesResponse
+	if err := w.Transport.AppendEntries(id, target, args, &resp); err == nil && resp.Success {
+		w.record(id, args, &resp, sent, last)
+	}
+}
+
+// lacking reports whether a follower that answered a request sent after a moment lacks entries.
+func (w *trackingTransport) lacking(after int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, seen := range w.peers {
+		if seen.sent > after && (seen.lag > 0 || !seen.follow) {
+			return true
+		}
+	}
+	return false
 }
 
 // isLost reports whether the member of a request did not get it, or may not have.
