@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/processors"
 	"switchyard/storage"
 )
 
@@ -18,6 +19,7 @@ const maxCredential = 512
 // the workspace of its path, and sets req.Caller. It returns UNAUTHORIZED,
 // NOT_FOUND (no such workspace, or not for this caller), FORBIDDEN or UNAVAILABLE.
 func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
+	processors.Note()
 	if req.Deadline.IsZero() {
 		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
 	}

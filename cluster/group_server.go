@@ -37,6 +37,9 @@ type groupServer struct {
 	from string // the node that dialed
 	quit chan struct{}
 	rest sync.WaitGroup
+	// arrived and answers are those of the frame that is served, kept for the next one.
+	arrived []groupArrival
+	answers []groupAnswer
 
 	mu    sync.Mutex // held while a frame is written
 	late  map[groupTurn]int
@@ -75,8 +78,7 @@ func (p *peerPort) serveGroups(conn net.Conn, from string) {
 
 // serve hands the messages of a frame to their groups and writes the answers that come promptly.
 func (s *groupServer) serve(messages []groupMessage) error {
-	var answers []groupAnswer
-	var arrived []groupArrival
+	answers, arrived := s.answers[:0], s.arrived[:0]
 	for _, m := range messages {
 		member := s.port.groupMember(m.shard)
 		switch {
@@ -100,8 +102,11 @@ func (s *groupServer) serve(messages []groupMessage) error {
 			s.end(a.groupMessage)
 			continue
 		}
-		s.rest.Go(func() { s.await(a) })
+		late := a // only this one needs memory of its own
+		s.rest.Go(func() { s.await(late) })
 	}
+	clear(arrived) // keeps nothing of a group alive
+	s.answers, s.arrived = answers, arrived
 	return s.write(answers)
 }
 

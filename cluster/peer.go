@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"switchyard/internal/processors"
 	"switchyard/storage"
 )
 
@@ -123,6 +124,7 @@ func newPeerPort(cfg peerConfig) *peerPort {
 // noteEntries notes that a request comes or goes, if it has entries.
 func (p *peerPort) noteEntries(args *raft.AppendEntriesRequest, now time.Time) {
 	if len(args.Entries) > 0 {
+		processors.Note()
 		p.worked.Store(int64(now.Sub(p.started)))
 	}
 }

@@ -99,6 +99,7 @@ func New(cfg Config) (*Gossip, error) {
 	}
 	conf.TCPTimeout = 2 * time.Second
 	conf.GossipInterval = 500 * time.Millisecond // each round wakes an idle process; nothing here is urgent
+	conf.EnableCompression = false               // of a few hundred bytes, with a new buffer each time
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge = m.state, m.state, m.state, m.state
 	conf.Logger = log.New(gossipLog{cfg.Logger}, "", 0)
 	if cfg.Tune != nil {

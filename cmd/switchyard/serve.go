@@ -178,7 +178,11 @@ func (s serveCmd) Run() error {
 		debug.SetMemoryLimit(limit)
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
-		processors.Oversubscribe()
+		managed, end := context.WithCancel(context.Background())
+		var managing sync.WaitGroup
+		managing.Go(func() { processors.Manage(managed) })
+		defer managing.Wait()
+		defer end()
 	}
 	started := time.Now()
 	n, err := node.Start(stop, cfg)

@@ -1,4 +1,4 @@
-// Package processors knows how many processors the process may use, and how many
+// Package processors knows how many processors the process may use, and sets how many
 // goroutines Go runs at once.
 //
 // Go runs as many goroutines at once as there are processors. In a node that is busy on
@@ -8,10 +8,18 @@
 // a few more places than processors the kernel decides who runs, and a request that comes in
 // goes before a goroutine that has computed for long.
 //
+// An idle process has one place. With more of them each timer wakes several threads, which
+// look for work and find none: a third of what an idle node does.
+//
 // Bounds on work that computes are by Count, not by runtime.GOMAXPROCS.
 package processors
 
-import "runtime"
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
 
 // count is read before anything changes it.
 var count = runtime.GOMAXPROCS(0)
@@ -20,9 +28,73 @@ var count = runtime.GOMAXPROCS(0)
 // limit of its cgroup, or GOMAXPROCS in the environment.
 func Count() int { return count }
 
-// spare is the number of goroutines that run at once beside one for each processor.
-const spare = 6
+const (
+	// spare is the number of goroutines that run at once beside one for each processor.
+	spare = 6
+	// lookEvery is the time between two looks at whether the process is idle: nobody has called
+	// Note, and it took at most an idleShare-th of a processor.
+	lookEvery = 5 * time.Second
+	idleShare = 10
+)
 
-// Oversubscribe makes Go run a few more goroutines at once than there are processors. From
-// then on Go follows no changes of the cgroup's limit.
-func Oversubscribe() { runtime.GOMAXPROCS(count + spare) }
+var (
+	noted atomic.Bool              // Note was called since the last look
+	wake  = make(chan struct{}, 1) // Note was called for the first time since
+)
+
+// Note says that there is work that somebody waits for. It costs a load from memory.
+func Note() {
+	if noted.Load() || noted.Swap(true) {
+		return
+	}
+	select {
+	case wake <- struct{}{}:
+	default: // one is pending
+	}
+}
+
+// Manage sets how many goroutines Go runs at once, until ctx ends: a few more than there are
+// processors, and one while the process is idle. It is called once. From then on Go follows no
+// changes of the cgroup's limit.
+func Manage(ctx context.Context) {
+	m := manager{set: func(n int) { runtime.GOMAXPROCS(n) }, used: usedTime}
+	m.run(ctx)
+}
+
+// manager decides whether the process is idle.
+type manager struct {
+	set  func(goroutines int)
+	used func() (processorTime time.Duration, ok bool) // since the start of the process
+	idle bool
+}
+
+func (m *manager) run(ctx context.Context) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	defer m.set(count + spare)
+	m.set(count + spare)
+	before, _ := m.used()
+	for {
+		select {
+		case <-wake:
+			m.setIdle(false)
+		case <-look.C:
+			now, ok := m.used()
+			m.setIdle(!noted.Swap(false) && ok && now-before <= lookEvery/idleShare)
+			before = now
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (m *manager) setIdle(idle bool) {
+	if idle == m.idle {
+		return
+	}
+	if m.idle = idle; idle {
+		m.set(1)
+	} else {
+		m.set(count + spare)
+	}
+}
