@@ -145,8 +145,9 @@ func raftOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
 	for i := range o.Levels {
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	}
-	// One compaction at a time: whether another one may run is decided when one ends. Pebble's own
-	// scheduler also looks ten times a second, which is much of what an idle process does.
+	// Compactions of the log run one at a time, so the next one can only begin when one ends or when
+	// it is asked for. Pebble's default scheduler also looks ten times a second, which is much of what
+	// an idle process does.
 	o.CompactionConcurrencyRange = func() (int, int) { return 1, 1 }
 	o.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	return o

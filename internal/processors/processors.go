@@ -57,7 +57,7 @@ func Note() {
 // processors, and one while the process is idle. It is called once. From then on Go follows no
 // changes of the cgroup's limit.
 func Manage(ctx context.Context) {
-	m := manager{set: func(n int) { runtime.GOMAXPROCS(n) }, used: usedTime}
+	m := manager{set: func(n int) { runtime.GOMAXPROCS(n) }, used: Used}
 	m.run(ctx)
 }
 

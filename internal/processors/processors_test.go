@@ -88,7 +88,7 @@ func TestCount(t *testing.T) {
 	if Count() != runtime.GOMAXPROCS(0) {
 		t.Errorf("%d processors, and Go runs %d goroutines at once", Count(), runtime.GOMAXPROCS(0))
 	}
-	if used, ok := usedTime(); ok && used <= 0 {
+	if used, ok := Used(); ok && used <= 0 {
 		t.Errorf("the process has taken %v", used)
 	}
 }

@@ -4,5 +4,5 @@ package processors
 
 import "time"
 
-// usedTime is not known here, so the process never counts as idle.
-func usedTime() (used time.Duration, ok bool) { return 0, false }
+// Used is not known on this platform, so the process never counts as idle.
+func Used() (used time.Duration, ok bool) { return 0, false }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// usedTime returns the time that the process has taken of all processors.
-func usedTime() (used time.Duration, ok bool) {
+// Used returns how long processors have worked for the process; ok is false if that is not known.
+func Used() (used time.Duration, ok bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, false

@@ -41,7 +41,7 @@ func (o operator) Load(_ context.Context, name string) (httpapi.NodeLoad, error)
 		PendingDeliveries: backlog.Deliveries, ActiveWorkspaces: counts.ActiveActors, UnansweredCommands: counts.UnansweredCommands,
 		StuckShards: []int{}, FailedShards: []int{},
 	}
-	if spent, ok := processorTime(); ok {
+	if spent, ok := processors.Used(); ok {
 		ms := spent.Milliseconds()
 		load.CPUMs = &ms
 	}
