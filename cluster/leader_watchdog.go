@@ -91,7 +91,7 @@ func (v *leaderWatchdog) check(g *group, now time.Time, idle, beat bool) (next t
 		g.pace(idle, beat)
 		g.checkFollowers(beat, &v.steps)
 		if g.isRelaxed() {
-			next = now.Add(time.Hour)
+			next = now.Add(beatEvery)
 		}
 	case raft.Follower:
 		if g.isRelaxed() {

@@ -218,17 +218,12 @@ func (n *Node) hosted() []*group {
 
 // runningGroups returns the groups of hosted whose Raft members run.
 func (n *Node) runningGroups() (groups []*group) {
-	n.eachRunning(func(g *group) { groups = append(groups, g) })
-	return groups
-}
-
-// eachRunning calls fn with the groups of runningGroups.
-func (n *Node) eachRunning(fn func(*group)) {
 	for i := range n.groups {
 		if g := n.groups[i].Load(); g != nil && g.up.Load() {
-			fn(g)
+			groups = append(groups, g)
 		}
 	}
+	return groups
 }
 
 // Start brings up every group and returns when they run. Leaders are elected later, see WaitReady.
