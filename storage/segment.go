@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -20,7 +21,8 @@ import (
 //     the last of that term's ordinals, so that one seek finds the postings of a term
 //     from any ordinal on. A long list is cut into pieces of piecePostings.
 //   - columns with the docs by ordinal, their lengths, classes and signatures, in blocks
-//     of a fixed number, and the table of classes; the filter of a dictionary.
+//     of a fixed number, and the table of classes; for the dictionary that is filtered the
+//     filter, and for each doc which of them it may have.
 //
 // A class is what decides who may see a doc. Dictionaries that are Classed count
 // the postings of a term by class, so that a caller can be told how frequent a term is
@@ -44,6 +46,11 @@ type Dictionary struct {
 	Filtered bool
 }
 
+// filtered reports whether one of the dictionaries is filtered.
+func (s *Segments) filtered() bool {
+	return slices.ContainsFunc(s.Dictionaries, func(d Dictionary) bool { return d.Filtered })
+}
+
 const (
 	blockBytes    = 4 << 10
 	piecePostings = 256
@@ -60,6 +67,8 @@ const (
 	filterColumn = 0xf5 // filterBytes each
 	// signatureColumn has 8 bytes each. Segments of earlier versions lack it.
 	signatureColumn = 0xf6
+	// termColumn has 32 bytes each. Segments of earlier versions lack it.
+	termColumn = 0xf7
 
 	docsPerBlock    = 512
 	lengthsPerBlock = 4096

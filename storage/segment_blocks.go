@@ -7,21 +7,26 @@ import (
 	"sort"
 )
 
-// SegmentBlocks keeps blocks of segments in memory: of one dictionary, where look-ups of single terms find them
-// without a seek in all levels of the database, and of the docs by ordinal. Segments never change, so what it keeps
-// of a segment is right for as long as that counts. One goroutine at a time uses it.
+// SegmentBlocks keeps parts of segments in memory: blocks of one dictionary, where look-ups of single terms find them
+// without a seek in all levels of the database, and of columns those of the docs by ordinal, those of their
+// signatures, and TermSlices. Segments never change, so what it keeps of a segment is right for as long as that
+// counts. One goroutine at a time uses it.
 type SegmentBlocks struct {
-	dictionary int
-	// reserve takes bytes of memory, and reports whether there are as many left.
-	reserve  func(bytes int64) bool
-	segments map[uint32]*keptSegment // by number
+	dictionary           int
+	forTerms, forColumns ReserveMemory
+	segments             map[uint32]*keptSegment // by number
 }
+
+// ReserveMemory takes bytes of memory, and reports whether there are as many left. A negative number gives bytes back.
+type ReserveMemory func(bytes int64) bool
 
 // keptSegment is what is kept of a segment.
 type keptSegment struct {
-	terms []termBlock // by their last keys
-	docs  [][]byte    // by their numbers; nil for those that are not kept
-	bytes int64
+	terms              []termBlock // by their last keys
+	docs, signatures   [][]byte    // by their numbers; nil for those that are not kept
+	slices             *TermSlices // nil until there is memory for them
+	unsliced           bool        // the segment has no terms by doc
+	ofTerms, ofColumns int64       // bytes
 }
 
 // termBlock is a block and the keys, without segment and dictionary, that a seek finds it for: from the first
@@ -39,53 +44,56 @@ const (
 	keptPostings = 16 * piecePostings
 )
 
-// NewSegmentBlocks begins to keep blocks of segments and of one of their dictionaries, in memory that reserve
-// grants: it takes some bytes, and reports whether there are as many left. Keep gives them back.
-func NewSegmentBlocks(dictionary int, reserve func(bytes int64) bool) *SegmentBlocks {
-	return &SegmentBlocks{dictionary: dictionary, reserve: reserve, segments: map[uint32]*keptSegment{}}
+// NewSegmentBlocks begins to keep blocks of segments and of one of their dictionaries, in memory that is reserved for
+// blocks of terms and for columns.
+func NewSegmentBlocks(dictionary int, terms, columns ReserveMemory) *SegmentBlocks {
+	return &SegmentBlocks{dictionary: dictionary, forTerms: terms, forColumns: columns, segments: map[uint32]*keptSegment{}}
 }
 
-// Keep forgets the blocks of the segments that keep is false for, and returns how many bytes they took.
-func (k *SegmentBlocks) Keep(keep func(segment uint32) bool) (bytes int64) {
+// Keep forgets the segments that keep is false for, and gives their memory back.
+func (k *SegmentBlocks) Keep(keep func(segment uint32) bool) {
 	for number, s := range k.segments {
 		if !keep(number) {
-			bytes += s.bytes
+			k.forTerms(-s.ofTerms)
+			k.forColumns(-s.ofColumns)
 			delete(k.segments, number)
 		}
 	}
-	return bytes
 }
 
-// room takes memory for a block of a segment; nil when there is none left.
-func (k *SegmentBlocks) room(segment uint32, bytes int) *keptSegment {
-	if !k.reserve(int64(bytes)) {
-		return nil
-	}
+// of gives what is kept of a segment.
+func (k *SegmentBlocks) of(segment uint32) *keptSegment {
 	s := k.segments[segment]
 	if s == nil {
 		s = &keptSegment{}
 		k.segments[segment] = s
 	}
-	s.bytes += int64(bytes)
 	return s
 }
 
-// docs gives a block of the docs of a segment, which it reads unless it is kept.
-func (k *SegmentBlocks) docs(r *SegmentReader, segment uint32, block int) ([]byte, error) {
-	if s := k.segments[segment]; s != nil && block < len(s.docs) && s.docs[block] != nil {
-		return s.docs[block], nil
+// roomForColumn takes memory for a part of a column of a segment, or gives it back, and reports whether there was
+// enough.
+func (k *SegmentBlocks) roomForColumn(s *keptSegment, bytes int64) bool {
+	if !k.forColumns(bytes) {
+		return false
 	}
-	value, err := r.readColumn(segment, docColumn, block)
-	if err != nil {
-		return nil, err
+	s.ofColumns += bytes
+	return true
+}
+
+// column gives a block of a column, which it reads unless it is kept.
+func (k *SegmentBlocks) column(s *keptSegment, blocks *[][]byte, number int, read func() ([]byte, error)) ([]byte, error) {
+	if number < len(*blocks) && (*blocks)[number] != nil {
+		return (*blocks)[number], nil
 	}
-	if s := k.room(segment, len(value)); s != nil {
-		for len(s.docs) <= block {
-			s.docs = append(s.docs, nil)
+	value, err := read()
+	if err == nil && k.roomForColumn(s, int64(len(value))) {
+		for len(*blocks) <= number {
+			*blocks = append(*blocks, nil)
 		}
-		s.docs[block] = value
+		(*blocks)[number] = value
 	}
-	return value, nil
+	return value, err
 }
 
 // find gives the block that a seek for a key finds; one without entries when it is not kept.
@@ -116,10 +124,12 @@ func (k *SegmentBlocks) add(segment uint32, key, last, entries []byte) {
 			return
 		}
 	}
-	s := k.room(segment, termBlockBytes+len(entries))
-	if s == nil {
+	bytesTaken := int64(termBlockBytes + len(entries))
+	if !k.forTerms(bytesTaken) {
 		return
 	}
+	s := k.of(segment)
+	s.ofTerms += bytesTaken
 	if first := firstKey(entries); first != nil && bytes.Compare(first, key) < 0 {
 		key = first
 	}

@@ -77,17 +77,11 @@ func TestSegmentBlocks_FindTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		memory := rapid.SampledFrom([]int64{0, 10_000, 60_000, 1 << 30}).Draw(rt, "memory")
 		left := memory
-		blocks := NewSegmentBlocks(2, func(bytes int64) bool {
-			if bytes > left {
-				return false
-			}
-			left -= bytes
-			return true
-		})
+		blocks := NewSegmentBlocks(2, within(&left), within(new(int64)))
 		for range rapid.IntRange(1, 40).Draw(rt, "look-ups") {
 			if rapid.IntRange(0, 9).Draw(rt, "forget") == 0 {
 				gone := rapid.SampledFrom([]uint32{3, 4}).Draw(rt, "forgotten")
-				left += blocks.Keep(func(segment uint32) bool { return segment != gone })
+				blocks.Keep(func(segment uint32) bool { return segment != gone })
 			}
 			at := lookUp{
 				rapid.SampledFrom([]uint32{3, 4}).Draw(rt, "segment"),
@@ -104,7 +98,7 @@ func TestSegmentBlocks_FindTheSame(t *testing.T) {
 				rt.Fatalf("%+v is %+v, want %+v", at, got, want[at])
 			}
 		}
-		if left += blocks.Keep(func(uint32) bool { return false }); left != memory {
+		if blocks.Keep(func(uint32) bool { return false }); left != memory {
 			rt.Fatalf("%d bytes of %d are given back", left, memory)
 		}
 	})
@@ -115,7 +109,7 @@ func TestSegmentBlocks_ListsInTurns(t *testing.T) {
 	t.Parallel()
 	tx := segmentTx(t)
 	manyTerms(t, tx, 3, 80, 1500)
-	blocks := NewSegmentBlocks(2, func(int64) bool { return true })
+	blocks := NewSegmentBlocks(2, within(new(int64(1<<30))), within(new(int64)))
 	walk := func(r *SegmentReader) (all [2][]uint32) {
 		var lists [2]*PostingList
 		for i, term := range []int{1, 81} { // every doc, in several pieces, and many blocks apart
@@ -151,7 +145,7 @@ func TestSegmentBlocks_NeedNoRows(t *testing.T) {
 	t.Parallel()
 	tx := segmentTx(t)
 	manyTerms(t, tx, 3, 80, 100)
-	blocks := NewSegmentBlocks(2, func(int64) bool { return true })
+	blocks := NewSegmentBlocks(2, within(new(int64(1<<30))), within(new(int64)))
 	find := func(term int) foundList {
 		r := testSegments.ReaderWith(tx, blocks)
 		defer func() { must(t, r.Close()) }()

@@ -154,6 +154,10 @@ func (b *SegmentBuilder) Put(dictionary int, term, ord uint32, payload []byte) {
 func (b *SegmentBuilder) Rows(number uint32) ([]SegmentRow, Segment) {
 	var out segmentRows
 	b.columns.write(number, &out)
+	var terms []docTerms
+	if b.s.filtered() {
+		terms = make([]docTerms, b.Docs())
+	}
 	for i := range b.terms {
 		t := &b.terms[i]
 		starts, ords, payloads := t.byTerm()
@@ -161,9 +165,15 @@ func (b *SegmentBuilder) Rows(number uint32) ([]SegmentRow, Segment) {
 		for _, term := range t.sorted() {
 			from, to := starts[term], starts[term+1] // a term may have no posting
 			w.add(t.term(term), &TermPostings{ords: ords[from:to], payloads: payloads[int(from)*t.width : int(to)*t.width]})
+			if w.d.Filtered {
+				addTerm(terms, t.term(term), ords[from:to])
+			}
 		}
 		w.closeBlock()
 		newTermFilter(w.hashes).write(number, &out)
+	}
+	for written := 0; written < len(terms); {
+		written = writeTerms(terms, written, number, &out)
 	}
 	return out.drain(), b.columns.segment(number)
 }

@@ -10,7 +10,7 @@ import (
 
 // SegmentMerge makes one segment of several, in steps that each read what they need and
 // give some rows of the new segment. It keeps the docs of all of them in memory, some
-// 40 bytes each, and the postings of one term.
+// 60 bytes each, and the postings of one term.
 type SegmentMerge struct {
 	s       *Segments
 	number  uint32
@@ -22,6 +22,8 @@ type SegmentMerge struct {
 	dict    int    // the dictionary in hand
 	after   []byte // the term behind which to go on; nil: from the first
 	hashes  []uint64
+	terms   []docTerms // of the new docs
+	written int        // of terms
 	done    bool
 }
 
@@ -84,6 +86,9 @@ func (m *SegmentMerge) Begin(r Reader, replaced func(Doc) uint32) (err error) {
 			}
 		}
 		if at < 0 {
+			if m.s.filtered() {
+				m.terms = make([]docTerms, len(m.columns.docs))
+			}
 			m.began = true
 			return nil
 		}
@@ -109,11 +114,14 @@ func (m *SegmentMerge) Step(r Reader, size int) (rows []SegmentRow, err error) {
 		m.columns.write(m.number, &out)
 	}
 	for len(m.columns.docs) > 0 && m.dict < len(m.s.Dictionaries) && out.size < size {
-		if err := m.terms(r, &out, size); err != nil {
+		if err := m.mergeTerms(r, &out, size); err != nil {
 			return nil, err
 		}
 	}
-	m.done = m.dict == len(m.s.Dictionaries) || len(m.columns.docs) == 0
+	for m.dict == len(m.s.Dictionaries) && m.written < len(m.terms) && out.size < size {
+		m.written = writeTerms(m.terms, m.written, m.number, &out)
+	}
+	m.done = len(m.columns.docs) == 0 || m.dict == len(m.s.Dictionaries) && m.written == len(m.terms)
 	return out.drain(), nil
 }
 
@@ -123,8 +131,8 @@ type mergeSource struct {
 	e *entry
 }
 
-// terms merges terms of the dictionary in hand until there are rows enough.
-func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
+// mergeTerms merges terms of the dictionary in hand until there are rows enough.
+func (m *SegmentMerge) mergeTerms(r Reader, out *segmentRows, size int) (err error) {
 	sources := make([]mergeSource, len(m.of))
 	defer func() {
 		for i := range sources {
@@ -174,6 +182,9 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 		p.sort(d.Width)
 		if len(p.ords) > 0 {
 			w.add(term, &p)
+			if d.Filtered {
+				addTerm(m.terms, term, p.ords)
+			}
 		}
 		m.after = append(m.after[:0], term...)
 	}
@@ -246,7 +257,8 @@ type SegmentColumns struct {
 	Lengths    []byte
 	Signatures []uint64
 	Table      []ClassTotals
-	classes    []byte // two bytes each; nil where there is one class
+	classes    []byte     // two bytes each; nil where there is one class
+	terms      []docTerms // nil where the segment has none
 }
 
 func (c *SegmentColumns) class(ord int) int {
@@ -269,6 +281,9 @@ func (r *SegmentReader) Columns(s *Segment) (c *SegmentColumns, err error) {
 		return nil, err
 	}
 	if c.Signatures, err = r.allSignatures(s); err != nil {
+		return nil, err
+	}
+	if c.terms, err = r.allTerms(s); err != nil {
 		return nil, err
 	}
 	column := r.DocColumn(s)

@@ -376,7 +376,8 @@ var errColumn = errors.New("a column of the segment lacks a block")
 
 func (r *SegmentReader) column(segment uint32, kind byte, block int) ([]byte, error) {
 	if r.blocks != nil && kind == docColumn {
-		return r.blocks.docs(r, segment, block)
+		s := r.blocks.of(segment)
+		return r.blocks.column(s, &s.docs, block, func() ([]byte, error) { return r.readColumn(segment, kind, block) })
 	}
 	return r.readColumn(segment, kind, block)
 }

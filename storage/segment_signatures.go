@@ -7,24 +7,22 @@ import (
 	"math/bits"
 )
 
-const (
-	// SignaturesPerBlock is how many signatures a block of their column has.
-	SignaturesPerBlock = 512
-	// UnknownSignature stands for the signature of a doc of which the segment has none. As a set it
-	// has everything.
-	UnknownSignature = ^uint64(0)
-)
+// UnknownSignature stands for the signature of a doc of which the segment has none. As a set it has everything.
+const UnknownSignature = ^uint64(0)
 
-// SignatureBlocks is how many blocks of signatures a segment has.
-func (s *Segment) SignatureBlocks() int {
-	return (int(s.Docs) + SignaturesPerBlock - 1) / SignaturesPerBlock
+// signaturesPerBlock is how many signatures a block of their column has.
+const signaturesPerBlock = 512
+
+// signatureBlocks is how many blocks of signatures a segment has.
+func (s *Segment) signatureBlocks() int {
+	return (int(s.Docs) + signaturesPerBlock - 1) / signaturesPerBlock
 }
 
-// Signatures reads a block of the signatures of a segment's docs: those of the ordinals from
-// block*SignaturesPerBlock on, 8 bytes each, big-endian. Segments that earlier versions of the program
+// signatures reads a block of the signatures of a segment's docs: those of the ordinals from
+// block*signaturesPerBlock on, 8 bytes each, big-endian. Segments that earlier versions of the program
 // wrote have no signatures: all are UnknownSignature then.
-func (r *SegmentReader) Signatures(s *Segment, block int) ([]byte, error) {
-	size := 8 * min(SignaturesPerBlock, int(s.Docs)-block*SignaturesPerBlock)
+func (r *SegmentReader) signatures(s *Segment, block int) ([]byte, error) {
+	size := 8 * min(signaturesPerBlock, int(s.Docs)-block*signaturesPerBlock)
 	if block < 0 || size <= 0 {
 		return nil, r.wrap(fmt.Errorf("%w: block %d of signatures of %d docs", ErrFormat, block, s.Docs))
 	}
@@ -41,11 +39,34 @@ func (r *SegmentReader) Signatures(s *Segment, block int) ([]byte, error) {
 	return value, nil
 }
 
+// Signature gives the signature of a doc by its ordinal; UnknownSignature when the segment lacks it. The reader must
+// have blocks in memory.
+func (r *SegmentReader) Signature(s *Segment, ord uint32) (uint64, error) {
+	kept, number := r.blocks.of(s.Number), int(ord/signaturesPerBlock)
+	block, err := r.blocks.column(kept, &kept.signatures, number, func() ([]byte, error) { return r.signatures(s, number) })
+	if err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(block[ord%signaturesPerBlock*8:]), nil
+}
+
+// Learn takes up the signature of a doc that was read, if its segment lacks it: an earlier version of the program
+// wrote that segment.
+func (k *SegmentBlocks) Learn(s *Segment, ord uint32, signature uint64) {
+	blocks, number := k.of(s.Number).signatures, int(ord/signaturesPerBlock)
+	if number >= len(blocks) || blocks[number] == nil {
+		return
+	}
+	if b := blocks[number][ord%signaturesPerBlock*8:]; binary.BigEndian.Uint64(b) == UnknownSignature {
+		binary.BigEndian.PutUint64(b, signature)
+	}
+}
+
 // allSignatures reads the signatures of all docs of a segment.
 func (r *SegmentReader) allSignatures(s *Segment) ([]uint64, error) {
 	all := make([]uint64, 0, s.Docs)
-	for i := range s.SignatureBlocks() {
-		block, err := r.Signatures(s, i)
+	for i := range s.signatureBlocks() {
+		block, err := r.signatures(s, i)
 		if err != nil {
 			return nil, err
 		}
@@ -58,13 +79,13 @@ func (r *SegmentReader) allSignatures(s *Segment) ([]uint64, error) {
 
 // writeSignatures adds the rows of a segment's signatures.
 func writeSignatures(all []uint64, segment uint32, out *segmentRows) {
-	for i := 0; i < len(all); i += SignaturesPerBlock {
-		part := all[i:min(i+SignaturesPerBlock, len(all))]
+	for i := 0; i < len(all); i += signaturesPerBlock {
+		part := all[i:min(i+signaturesPerBlock, len(all))]
 		value := make([]byte, 0, 8*len(part))
 		for _, signature := range part {
 			value = binary.BigEndian.AppendUint64(value, signature)
 		}
-		out.add(binary.BigEndian.AppendUint32(segmentKey(segment, signatureColumn), uint32(i/SignaturesPerBlock)), value)
+		out.add(binary.BigEndian.AppendUint32(segmentKey(segment, signatureColumn), uint32(i/signaturesPerBlock)), value)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func TestSegmentSignatures_OfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	tx := segmentTx(t)
-	const docs = 2*SignaturesPerBlock + 3
+	const docs = 2*signaturesPerBlock + 3
 	write := func(number uint32, newest Doc) Segment {
 		b := testSegments.NewBuilder(docs)
 		for i := range docs {
@@ -27,7 +27,7 @@ func TestSegmentSignatures_OfEarlierVersions(t *testing.T) {
 		return segment
 	}
 	older, newer := write(1, 10_000), write(2, 20_000)
-	for i := range older.SignatureBlocks() {
+	for i := range older.signatureBlocks() {
 		must(t, tx.DeleteValue(testSegments.ID, binary.BigEndian.AppendUint32(segmentKey(1, signatureColumn), uint32(i))))
 	}
 	merge := testSegments.Merge(3, []Segment{older, newer})
@@ -40,11 +40,11 @@ func TestSegmentSignatures_OfEarlierVersions(t *testing.T) {
 	merged := merge.Segment()
 	r := ok(testSegments.Reader(tx))(t)
 	defer func() { must(t, r.Close()) }()
-	unknown := bytes.Repeat([]byte{0xff}, 8*SignaturesPerBlock)
-	if got := ok(r.Signatures(&older, 1))(t); !bytes.Equal(got, unknown) {
+	unknown := bytes.Repeat([]byte{0xff}, 8*signaturesPerBlock)
+	if got := ok(r.signatures(&older, 1))(t); !bytes.Equal(got, unknown) {
 		t.Errorf("a segment without signatures has %x", got)
 	}
-	if got := ok(r.Signatures(&older, 2))(t); !bytes.Equal(got, unknown[:3*8]) {
+	if got := ok(r.signatures(&older, 2))(t); !bytes.Equal(got, unknown[:3*8]) {
 		t.Errorf("the last block of a segment without signatures is %x", got)
 	}
 	columns := ok(r.Columns(&merged))(t)
@@ -58,12 +58,12 @@ func TestSegmentSignatures_OfEarlierVersions(t *testing.T) {
 		}
 	}
 	for _, block := range []int{-1, 3} {
-		if _, err := r.Signatures(&newer, block); !errors.Is(err, ErrFormat) {
+		if _, err := r.signatures(&newer, block); !errors.Is(err, ErrFormat) {
 			t.Errorf("block %d of 3: %v", block, err)
 		}
 	}
 	must(t, tx.SetValue(testSegments.ID, binary.BigEndian.AppendUint32(segmentKey(2, signatureColumn), 0), []byte("short")))
-	if _, err := r.Signatures(&newer, 0); !errors.Is(err, ErrFormat) {
+	if _, err := r.signatures(&newer, 0); !errors.Is(err, ErrFormat) {
 		t.Errorf("a short block: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // EachPosting goes through all postings of a dictionary of a segment, for the verifier.
@@ -21,12 +22,16 @@ func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary in
 		return err
 	}
 	var p TermPostings
+	terms := make([]docTerms, len(c.Docs))
 	for {
 		e, err := r.nextEntry(s.Number, dictionary)
 		if err != nil {
 			return r.wrap(err)
 		}
 		if e == nil {
+			if d.Filtered && c.terms != nil && !slices.Equal(terms, c.terms) {
+				return r.wrap(fmt.Errorf("%w: the terms of the documents are not those of the postings", ErrFormat))
+			}
 			return r.wrap(t.end())
 		}
 		if e.first {
@@ -51,6 +56,9 @@ func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary in
 			}
 			t.add(ord)
 			fn(e.term, ord, p.payloads[i*d.Width:(i+1)*d.Width])
+		}
+		if d.Filtered {
+			addTerm(terms, e.term, p.ords)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -173,7 +172,8 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 	r := d.tx.recent().reader(d.tx.Writer().Committed())
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for i := len(m.Segments) - 1; i >= 0 && d.goesOn(); i-- {
-		if err := d.searchSegment(r, &m.Segments[i], terms); err != nil {
+		s := segmentSearch{duplicates: d, r: r, s: &m.Segments[i], newest: m.Segments[i].Newest}
+		if err := s.search(terms); err != nil {
 			return err
 		}
 	}
@@ -182,137 +182,3 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 
 // goesOn reports whether the search has met none of its bounds.
 func (d *duplicates) goesOn() bool { return d.filter.Read <= maxRead && d.compared < maxCompared }
-
-// searchSegment goes through the postings of some of the terms, newest issues first.
-//
-// An issue that is to be among the best shares a number of terms, need, and so at
-// least one of any n-need+1 of the n terms that the segment may have: the lists of so
-// many suffice, and the others are not looked up. They are those of the terms that were
-// the rarest so far. The issue's signature bounds how many of the others it has.
-func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment, terms []term) error {
-	newest := s.Newest // no issue that is still to come is newer
-	// The segment before may have ended with older issues than this one begins with: issues
-	// that were changed are indexed again, in a newer segment.
-	for i := range d.openAt {
-		d.openAt[i] = math.MaxUint64
-	}
-	type list struct {
-		*storage.PostingList
-		term term
-	}
-	recent := d.tx.recent()
-	filter, err := recent.filter(r, s.Number)
-	if err != nil {
-		return err
-	}
-	others := make([]term, 0, len(terms)) // that the segment may have, and whose lists aren't looked up
-	for _, t := range terms {
-		if filter.MayHave(t.hash) {
-			others = append(others, t)
-		}
-	}
-	recent.shares.sort(others)
-	// Most titles in the lists share too few terms, as their signatures show.
-	d.filter.Begin(d.need(newest))
-	for _, t := range others {
-		d.filter.Want(t.bit())
-	}
-	lists := make([]list, 0, len(others))
-	var key [8]byte
-	for ; len(others) >= d.filter.Least; others = others[1:] {
-		t := others[0]
-		l, err := r.List(s.Number, titleTermsOf, titleKey(key[:0], t.hash))
-		if err != nil {
-			return err
-		}
-		if l != nil {
-			lists = append(lists, list{l, t})
-			recent.shares.note(t, l.Total, int(s.Docs))
-		}
-	}
-	slices.SortFunc(lists, func(a, b list) int { return cmp.Compare(a.Total, b.Total) })
-	docs, opened := (*storage.DocColumn)(nil), len(lists)
-	for _, l := range lists {
-		l.Filter = &d.filter
-		if err := l.Begin(); err != nil {
-			return err
-		}
-	}
-	for d.goesOn() {
-		need := d.need(newest)
-		if need > len(lists)+len(others) {
-			return nil
-		}
-		d.filter.Least = need
-		opened = min(opened, len(lists)+len(others)-need+1)
-		ord, met := ^uint32(0), 0
-		var payload []byte
-		for _, l := range lists[:opened] {
-			switch {
-			case !l.Valid():
-			case met == 0 || l.Ord() < ord:
-				ord, met, payload = l.Ord(), 1, l.Payload()
-			case l.Ord() == ord:
-				met++
-			}
-		}
-		if met == 0 {
-			return nil
-		}
-		d.compared += met
-		m, sig, bound := int(payload[0]), binary.BigEndian.Uint64(payload[1:]), met
-		for _, l := range lists[opened:] {
-			bound += int(sig >> (l.term.hash & 63) & 1)
-		}
-		for _, t := range others {
-			bound += int(sig >> (t.hash & 63) & 1)
-		}
-		best := score(min(bound, m), len(terms), m)
-		if d.wants(newest, best) {
-			second, err := recent.signatures.find(r, s, ord, recent.tails)
-			if err != nil {
-				return err
-			}
-			best = score(min(atMostBoth(terms, sig, second), bound, m), len(terms), m)
-		}
-		if d.wants(newest, best) {
-			if docs == nil {
-				docs = r.DocColumn(s)
-			}
-			if newest, err = docs.Doc(ord); err != nil {
-				return err
-			}
-			open := newest
-			if d.closed > fewClosed {
-				if open, err = d.nextOpen(newest); err != nil || open == 0 {
-					return err
-				}
-			}
-			if open < newest {
-				newest = open
-				if ord, err = docs.Ord(open); err != nil {
-					return err
-				}
-				for _, l := range lists[:opened] {
-					if err := l.Seek(ord); err != nil {
-						return err
-					}
-				}
-				continue
-			}
-			second, err := d.consider(newest, best, terms)
-			if err != nil {
-				return err
-			}
-			recent.signatures.learn(s, ord, second)
-		}
-		for _, l := range lists[:opened] {
-			if l.Valid() && l.Ord() == ord {
-				if err := l.Step(); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}

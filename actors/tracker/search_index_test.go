@@ -258,8 +258,8 @@ func TestPossibleDuplicates_OfChangedTitles(t *testing.T) {
 		}
 		w.indexAll()
 	}
-	if w.tails.Use().Signatures == 0 {
-		t.Error("the searches read no signatures")
+	if w.tails.Use().Columns == 0 {
+		t.Error("the searches read no titles of segments")
 	}
 }
 
@@ -285,7 +285,7 @@ func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
 			return tx.ClearTimer(timerIndexSearch, "")
 		}, "is not set"},
 		"a signature lacks a term": {func(_ *issueFixture, tx *Tx, m *storage.Manifest) error {
-			return tx.Writer().SetValue(searchSegments, signatureKey(m.Segments[0].Number), make([]byte, 8*m.Segments[0].Docs))
+			return tx.Writer().SetValue(searchSegments, signaturesOf(m.Segments[0].Number), make([]byte, 8*m.Segments[0].Docs))
 		}, "are not in the signatures"},
 		"the totals are wrong": {func(_ *issueFixture, tx *Tx, m *storage.Manifest) error {
 			m.Segments[0].Length++

@@ -31,14 +31,12 @@ type recentTitles struct {
 	// filters tell which terms the titles of each segment may have.
 	filters map[uint32]storage.TermFilter
 	shares  termShares
-	// signatures are of titles that the segments have, blocks have lists of the issues with a term. blocks is nil
-	// until there is a search.
-	signatures titleSignatures
-	blocks     *storage.SegmentBlocks
-	undo       []recentUndo // changes of the running command
-	undoNext   *storage.Manifest
-	fresh      bool // loaded by the running command, which may have changed what was read
-	merged     bool // some are indexed by the open batch
+	// blocks are what searches read of the segments' titles; nil until there is a search.
+	blocks   *storage.SegmentBlocks
+	undo     []recentUndo // changes of the running command
+	undoNext *storage.Manifest
+	fresh    bool // loaded by the running command, which may have changed what was read
+	merged   bool // some are indexed by the open batch
 }
 
 // keptTitles is how many titles are kept when they are indexed.
@@ -94,7 +92,6 @@ func (tx *Tx) recent() *recentTitles { return &tx.buffer.recent }
 
 func (r *recentTitles) forget() {
 	r.tails.count(-r.bytes)
-	r.signatures.forget(r.tails)
 	r.keepBlocks(nil)
 	*r = recentTitles{tails: r.tails}
 }
@@ -271,22 +268,22 @@ func (r *recentTitles) filter(from *storage.SegmentReader, segment uint32) (stor
 	return f, nil
 }
 
-// reader reads the segments, and the lists of terms from memory as far as they were read before.
+// reader reads the segments, and from memory what was read of their titles before.
 func (r *recentTitles) reader(v *storage.View) *storage.SegmentReader {
 	if r.blocks == nil {
-		r.blocks = storage.NewSegmentBlocks(titleTermsOf, r.tails.reserveTerms)
+		r.blocks = storage.NewSegmentBlocks(titleTermsOf, r.tails.reserveTerms, r.tails.reserveColumns)
 	}
 	return searchIndex.ReaderWith(v, r.blocks)
 }
 
-// keepBlocks forgets the lists of segments that are no longer among the given ones.
+// keepBlocks forgets what was read of segments that are no longer among the given ones.
 func (r *recentTitles) keepBlocks(segments []storage.Segment) {
 	if r.blocks == nil {
 		return
 	}
-	r.tails.unreserveTerms(r.blocks.Keep(func(number uint32) bool {
+	r.blocks.Keep(func(number uint32) bool {
 		return slices.ContainsFunc(segments, func(s storage.Segment) bool { return s.Number == number })
-	}))
+	})
 }
 
 // begin starts a command.
@@ -321,7 +318,6 @@ func (r *recentTitles) committed() {
 		maps.DeleteFunc(r.filters, func(n uint32, _ storage.TermFilter) bool {
 			return !slices.ContainsFunc(r.manifest.Segments, func(s storage.Segment) bool { return s.Number == n })
 		})
-		r.signatures.keep(r.manifest.Segments, r.tails)
 		r.keepBlocks(r.manifest.Segments)
 	}
 	if !r.merged {

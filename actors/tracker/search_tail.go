@@ -30,14 +30,13 @@ const (
 
 // Tails is the memory of a node for the tails of its workspaces' search indexes: for the
 // titles, which each active workspace keeps, and for the words that searches for similar
-// issues met. It also bounds the memory for signatures of titles that are indexed, and for lists of
-// the titles with a term. It may be used by many goroutines. A nil *Tails keeps no words, and bounds
-// nothing.
+// issues met. It also bounds the memory for columns of the titles that are indexed, and for
+// lists of the titles with a term. It may be used by many goroutines. A nil *Tails keeps no words, and bounds nothing.
 type Tails struct {
-	most       int64 // bytes of titles, as many of words, and four times as many of signatures and terms
-	titles     atomic.Int64
-	signatures atomic.Int64
-	terms      atomic.Int64 // three times as many at most
+	most    int64 // bytes of titles, as many of words, and eight times as many of columns and terms
+	titles  atomic.Int64
+	columns atomic.Int64
+	terms   atomic.Int64 // three times as many at most
 
 	mu    sync.Mutex
 	words int64      // bytes
@@ -45,20 +44,20 @@ type Tails struct {
 	of    map[storage.ID]*list.Element
 }
 
-// NewTails makes the memory of a node, of so many bytes for tails and twice as many for what is
-// kept of indexed titles.
+// NewTails makes the memory of a node, of so many bytes for tails and four times as many for
+// what is kept of indexed titles.
 func NewTails(bytes int64) *Tails {
 	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}}
 }
 
 // TailsUse is the memory of tails, in bytes.
-type TailsUse struct{ Titles, Words, Signatures, Terms int64 }
+type TailsUse struct{ Titles, Words, Columns, Terms int64 }
 
 // Use returns the memory in use.
 func (t *Tails) Use() TailsUse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return TailsUse{Titles: t.titles.Load(), Words: t.words, Signatures: t.signatures.Load(), Terms: t.terms.Load()}
+	return TailsUse{Titles: t.titles.Load(), Words: t.words, Columns: t.columns.Load(), Terms: t.terms.Load()}
 }
 
 // count adds bytes of titles.
@@ -68,43 +67,30 @@ func (t *Tails) count(bytes int64) {
 	}
 }
 
-// reserveSignatures takes bytes for signatures, and reports whether there are as many left.
-func (t *Tails) reserveSignatures(bytes int64) bool {
+// reserveColumns takes bytes for columns of indexed titles, and reports whether there are as many left. A negative
+// number gives bytes back.
+func (t *Tails) reserveColumns(bytes int64) bool {
 	if t == nil {
 		return true
 	}
-	if t.signatures.Add(bytes)+t.terms.Load() > 4*t.most {
-		t.signatures.Add(-bytes)
+	if t.columns.Add(bytes)+t.terms.Load() > 8*t.most && bytes > 0 {
+		t.columns.Add(-bytes)
 		return false
 	}
 	return true
 }
 
-// reserveTerms takes bytes for lists of terms, and reports whether there are as many left. A quarter of the
-// memory is left to the signatures, which save more of a search by the byte.
+// reserveTerms is reserveColumns for lists of the titles with a term. Most of the memory is left to the columns, which
+// save more of a search by the byte.
 func (t *Tails) reserveTerms(bytes int64) bool {
 	if t == nil {
 		return true
 	}
-	if terms := t.terms.Add(bytes); terms > 3*t.most || terms+t.signatures.Load() > 4*t.most {
+	if terms := t.terms.Add(bytes); (terms > 3*t.most || terms+t.columns.Load() > 8*t.most) && bytes > 0 {
 		t.terms.Add(-bytes)
 		return false
 	}
 	return true
-}
-
-// unreserveSignatures gives bytes of signatures back.
-func (t *Tails) unreserveSignatures(bytes int64) {
-	if t != nil {
-		t.signatures.Add(-bytes)
-	}
-}
-
-// unreserveTerms gives bytes of lists of terms back.
-func (t *Tails) unreserveTerms(bytes int64) {
-	if t != nil {
-		t.terms.Add(-bytes)
-	}
 }
 
 // crowded reports whether the titles of all workspaces take more than they should.

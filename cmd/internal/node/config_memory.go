@@ -45,7 +45,7 @@ func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }
 // recordBytes is the memory of the cache of records.
 func (c Config) recordBytes() int64 { return c.GoMemory() / 16 }
 
-// tailBytes is the memory for the issues that no search index holds yet, and twice as much for what
+// tailBytes is the memory for the issues that no search index holds yet, and four times as much for what
 // is kept of the titles that one holds.
 func (c Config) tailBytes() int64 { return c.GoMemory() / 32 }
 

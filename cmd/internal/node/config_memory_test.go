@@ -35,7 +35,7 @@ func TestMetrics_Memory(t *testing.T) {
 		`switchyard_record_cache_lookups_total{result="hit"} `, `switchyard_record_cache_lookups_total{result="miss"} `,
 		`switchyard_memtable_bytes{instance="raft"} `, `switchyard_memtable_bytes{instance="state"} `,
 		`switchyard_open_table_bytes{instance="raft"} `, `switchyard_open_table_bytes{instance="state"} `,
-		`switchyard_search_tail_bytes{kind="titles"} `, `switchyard_search_tail_bytes{kind="words"} `, `switchyard_search_tail_bytes{kind="signatures"} `, `switchyard_search_tail_bytes{kind="terms"} `,
+		`switchyard_search_tail_bytes{kind="titles"} `, `switchyard_search_tail_bytes{kind="words"} `, `switchyard_search_tail_bytes{kind="columns"} `, `switchyard_search_tail_bytes{kind="terms"} `,
 		"go_memstats_heap_inuse_bytes ", "go_gc_gomemlimit_bytes ",
 	} {
 		if !strings.Contains(body, "\n"+line) {

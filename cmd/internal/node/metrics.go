@@ -60,7 +60,7 @@ func (n *Node) collector() prometheus.Collector {
 
 		records:       prometheus.NewDesc("switchyard_record_cache_bytes", "Bytes of copies of records that are read often.", nil, nil),
 		recordLookups: prometheus.NewDesc("switchyard_record_cache_lookups_total", "Look-ups in the cache of records, by result: hit or miss.", []string{"result"}, nil),
-		tails:         prometheus.NewDesc("switchyard_search_tail_bytes", "Bytes kept in memory for search indexes, by kind: titles and words of issues that are in no index yet, signatures of titles that are, blocks of the lists of terms in them.", []string{"kind"}, nil),
+		tails:         prometheus.NewDesc("switchyard_search_tail_bytes", "Bytes kept in memory for search indexes, by kind: titles and words of issues that are in no index yet, columns of the titles that are, blocks of the lists of their terms.", []string{"kind"}, nil),
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *shardCollector) collectJoined(ch chan<- prometheus.Metric) {
 	tails := c.n.engine.Tails()
 	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Titles), "titles")
 	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Words), "words")
-	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Signatures), "signatures")
+	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Columns), "columns")
 	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Terms), "terms")
 }
 

@@ -1,0 +1,311 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// A segment has for each doc what tells which terms of the dictionary that is filtered the doc may have, in 32 bytes:
+// a set of 128 bits of which each term has one, a Bloom filter of 113 bits of which each has eight, and the number of
+// the terms. TermSlices are these in memory, the sets stored by bit instead of by doc: "bit-sliced signatures"
+// (Faloutsos and Chan, Fast text access methods for optical and large magnetic disks, VLDB 1988). A search for docs
+// with some of the terms reads as many bits of a doc as it has terms, 64 docs at a time, and needs no list of
+// postings. Of the docs that it finds the filters leave out nearly all that don't have the terms.
+
+const (
+	setBits         = 128
+	docFilterBits   = 113 // a prime: the bits of a term differ
+	docFilterProbes = 8   // bits of each term
+	docTermsBytes   = 32
+	docTermsPerRow  = 512 // of termColumn
+	groupDocs       = 64  // docs that are looked at together
+	blockGroups     = 64  // groups whose bits are stored together
+	blockDocs       = groupDocs * blockGroups
+	// mostCounted is the most terms in common that a search tells from less.
+	mostCounted = 16
+)
+
+// docTerms are the terms of a doc. The upper eight bits of the filter are their number, of at most 255.
+type docTerms struct{ set, filter [2]uint64 }
+
+// setBit is the bit of a term in a set. Signatures and the filter of the segment use other bits first.
+func setBit(term uint64) int { return int(term >> 12 % setBits) }
+
+// termFilter is the part of a filter that a doc with a term has.
+func termFilter(term uint64) (f [2]uint64) {
+	at, step := term>>20%docFilterBits, term>>32%(docFilterBits-1)+1
+	for range docFilterProbes {
+		f[at/64] |= 1 << (at % 64)
+		at = (at + step) % docFilterBits
+	}
+	return f
+}
+
+func (t *docTerms) terms() int { return int(t.filter[1] >> 56) }
+
+// addTerm adds a term to the docs that have it.
+func addTerm(all []docTerms, term []byte, ords []uint32) {
+	if len(term) != 8 {
+		return
+	}
+	hash := binary.BigEndian.Uint64(term)
+	bit, f := setBit(hash), termFilter(hash)
+	for _, ord := range ords {
+		t := &all[ord]
+		t.set[bit/64] |= 1 << (bit % 64)
+		t.filter[0] |= f[0]
+		t.filter[1] |= f[1]
+		if t.terms() < 255 {
+			t.filter[1] += 1 << 56
+		}
+	}
+}
+
+// writeTerms adds a row with the terms of a segment's docs, from the given one on, and returns which one is the first
+// of the next row.
+func writeTerms(all []docTerms, from int, segment uint32, out *segmentRows) (next int) {
+	next = min(from+docTermsPerRow, len(all))
+	value := make([]byte, 0, docTermsBytes*(next-from))
+	for i := range all[from:next] {
+		t := &all[from+i]
+		for _, part := range [...]uint64{t.set[0], t.set[1], t.filter[0], t.filter[1]} {
+			value = binary.BigEndian.AppendUint64(value, part)
+		}
+	}
+	out.add(binary.BigEndian.AppendUint32(segmentKey(segment, termColumn), uint32(from/docTermsPerRow)), value)
+	return next
+}
+
+func readTerms(b []byte) docTerms {
+	n := func(i int) uint64 { return binary.BigEndian.Uint64(b[8*i:]) }
+	return docTerms{[2]uint64{n(0), n(1)}, [2]uint64{n(2), n(3)}}
+}
+
+// terms reads a row of the terms of a segment's docs; nil when the segment has none: an earlier version of the
+// program wrote it.
+func (r *SegmentReader) terms(s *Segment, row int) ([]byte, error) {
+	value, err := r.value(binary.BigEndian.AppendUint32(r.prefix(s.Number, termColumn), uint32(row)))
+	if err != nil || value == nil && row == 0 {
+		return nil, err
+	}
+	if len(value) != docTermsBytes*min(docTermsPerRow, int(s.Docs)-row*docTermsPerRow) {
+		return nil, r.wrap(fmt.Errorf("%w: row of %d bytes of the terms of documents", ErrFormat, len(value)))
+	}
+	return value, nil
+}
+
+// allTerms reads the terms of all docs of a segment; nil when it has none.
+func (r *SegmentReader) allTerms(s *Segment) (all []docTerms, err error) {
+	for len(all) < int(s.Docs) {
+		row, err := r.terms(s, len(all)/docTermsPerRow)
+		if err != nil || row == nil {
+			return nil, err
+		}
+		for ; len(row) > 0; row = row[docTermsBytes:] {
+			all = append(all, readTerms(row))
+		}
+	}
+	return all, nil
+}
+
+// TermSlices are the terms of a segment's docs. They don't change once they are whole.
+type TermSlices struct {
+	docs, loaded int
+	blocks       []sliceBlock // of blockDocs docs each, the last one of the rest
+}
+
+// sliceBlock are the terms of some docs.
+type sliceBlock struct {
+	groups int
+	// sets has the groups of the docs with bit 0, then those with bit 1, and so on.
+	sets    []uint64
+	filters [][2]uint64
+}
+
+// slicesBytes is the memory of the slices of a segment.
+func slicesBytes(docs uint32) int64 {
+	groups := (int64(docs) + groupDocs - 1) / groupDocs
+	return setBits/8*groupDocs*groups + 16*int64(docs)
+}
+
+// whole reports whether the terms of all docs are there.
+func (s *TermSlices) whole() bool { return s.loaded == s.docs }
+
+// load takes up a row of the column.
+func (s *TermSlices) load(row []byte) {
+	for len(row) > 0 {
+		if s.loaded%blockDocs == 0 {
+			docs := min(blockDocs, s.docs-s.loaded)
+			groups := (docs + groupDocs - 1) / groupDocs
+			s.blocks = append(s.blocks, sliceBlock{groups, make([]uint64, setBits*groups), make([][2]uint64, docs)})
+		}
+		block, at := &s.blocks[s.loaded/blockDocs], s.loaded%blockDocs
+		var low, high [groupDocs]uint64
+		n := min(groupDocs, len(row)/docTermsBytes)
+		for i := range n {
+			t := readTerms(row[i*docTermsBytes:])
+			low[i], high[i], block.filters[at+i] = t.set[0], t.set[1], t.filter
+		}
+		transpose(&low)
+		transpose(&high)
+		for i := range groupDocs {
+			block.sets[i*block.groups+at/groupDocs] = low[i]
+			block.sets[(groupDocs+i)*block.groups+at/groupDocs] = high[i]
+		}
+		s.loaded += n
+		row = row[n*docTermsBytes:]
+	}
+}
+
+// Slices gives the terms of the docs of a segment, from memory. Until they are there it reads at most so many rows
+// more, of 512 docs each, and returns nil, as it does where there is no memory for them, and for segments of earlier
+// versions of the program. The reader must have blocks in memory.
+func (r *SegmentReader) Slices(s *Segment, rows int) (*TermSlices, error) {
+	kept := r.blocks.of(s.Number)
+	if kept.slices == nil {
+		if kept.unsliced || !r.blocks.roomForColumn(kept, slicesBytes(s.Docs)) {
+			return nil, nil
+		}
+		kept.slices = &TermSlices{docs: int(s.Docs)}
+	}
+	for ; rows > 0 && !kept.slices.whole(); rows-- {
+		row, err := r.terms(s, kept.slices.loaded/docTermsPerRow)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			kept.unsliced, kept.slices = true, nil
+			r.blocks.roomForColumn(kept, -slicesBytes(s.Docs))
+			return nil, nil
+		}
+		kept.slices.load(row)
+	}
+	if !kept.slices.whole() {
+		return nil, nil
+	}
+	return kept.slices, nil
+}
+
+// transpose turns a matrix of 64 rows of bits into one of its columns (Warren, Hacker's Delight, section 7-3).
+func transpose(rows *[64]uint64) {
+	mask := uint64(1)<<32 - 1
+	for width := 32; width > 0; width, mask = width/2, mask^mask<<(width/2) {
+		for i := 0; i < 64; i = (i + width + 1) &^ width {
+			swap := (rows[i]>>width ^ rows[i+width]) & mask
+			rows[i] ^= swap << width
+			rows[i+width] ^= swap
+		}
+	}
+}
+
+// SliceSearch goes through the docs of a segment that may have enough of some terms, the newest first.
+type SliceSearch struct {
+	s       *TermSlices
+	bits    []int       // of the terms in sets
+	filters [][2]uint64 // of the terms
+	// slices are those of the terms in the block in hand, and then empty ones up to a multiple of four.
+	slices [][]uint64
+	next   int    // the first doc behind the group in hand
+	from   int    // docs before this one are left out
+	found  uint64 // docs of the group in hand that are still to be given
+}
+
+var noDocs [blockGroups]uint64
+
+// Search begins a search for docs with some of the terms, which are hashes.
+func (s *TermSlices) Search(terms []uint64) *SliceSearch {
+	q := &SliceSearch{s: s, slices: make([][]uint64, (len(terms)+3)/4*4)}
+	for _, t := range terms {
+		q.bits, q.filters = append(q.bits, setBit(t)), append(q.filters, termFilter(t))
+	}
+	return q
+}
+
+// Next gives the next doc that may have at least so many of the terms; false at the end. Beyond 16 it doesn't
+// tell a doc with 16 terms from one with more.
+func (q *SliceSearch) Next(least int) (ord uint32, ok bool) {
+	for q.found == 0 {
+		if q.next >= q.s.docs {
+			return 0, false
+		}
+		q.scan(least)
+		q.leaveOut()
+	}
+	at := bits.TrailingZeros64(q.found)
+	q.found &= q.found - 1
+	return uint32(q.next - groupDocs + at), true
+}
+
+// Skip leaves out the docs before the given one.
+func (q *SliceSearch) Skip(ord uint32) {
+	if q.from = int(ord); q.from >= q.next {
+		q.found, q.next = 0, q.from/groupDocs*groupDocs
+		return
+	}
+	q.leaveOut()
+}
+
+// leaveOut leaves out docs of the group in hand that are before from.
+func (q *SliceSearch) leaveOut() {
+	if before := q.from - (q.next - groupDocs); before > 0 {
+		q.found &= ^uint64(0) << before
+	}
+}
+
+// Shared tells how many of the terms a doc has at most, and how many terms it has in all; 255 are 255 or more. Of
+// docs with less than least of the terms it tells that they have none.
+func (q *SliceSearch) Shared(ord uint32, least int) (atMost, all int) {
+	doc := &q.s.blocks[ord/blockDocs].filters[ord%blockDocs]
+	left := len(q.filters) - least // terms that may be missing
+	for i := range q.filters {
+		if f := &q.filters[i]; doc[0]&f[0] == f[0] && doc[1]&f[1] == f[1] {
+			atMost++
+		} else if left--; left < 0 {
+			return 0, 0
+		}
+	}
+	return atMost, int(doc[1] >> 56)
+}
+
+// scan looks for the next group with a doc that may have enough terms, up to the end of its block.
+func (q *SliceSearch) scan(least int) {
+	block := &q.s.blocks[q.next/blockDocs]
+	groups, group := block.groups, q.next%blockDocs/groupDocs
+	for i := range q.slices {
+		if q.slices[i] = noDocs[:groups]; i < len(q.bits) {
+			q.slices[i] = block.sets[q.bits[i]*groups : (q.bits[i]+1)*groups]
+		}
+	}
+	// Each doc has a counter of four bits, whose bits are in one, two, four and eight. The counter begins at so much
+	// that it overflows with the last term that is needed.
+	begin := mostCounted - min(max(least, 1), mostCounted)
+	bit := func(i int) uint64 { return -uint64(begin >> i & 1) }
+	one0, two0, four0, eight0 := bit(0), bit(1), bit(2), bit(3)
+	for ; group < groups; group++ {
+		one, two, four, eight, enough := one0, two0, four0, eight0, uint64(0)
+		for s := q.slices; len(s) >= 4; s = s[4:] {
+			a, b, c, d := s[0][group], s[1][group], s[2][group], s[3][group]
+			// Full adders: three bits of a weight make one of it and one of twice as much.
+			u := one ^ a
+			two1 := one&a | u&b
+			one = u ^ b
+			u = one ^ c
+			two2 := one&c | u&d
+			one = u ^ d
+			u = two ^ two1
+			four1 := two&two1 | u&two2
+			two = u ^ two2
+			eight1 := four & four1
+			four ^= four1
+			enough |= eight & eight1
+			eight ^= eight1
+		}
+		if enough != 0 {
+			q.found = enough
+			group++
+			break
+		}
+	}
+	q.next = q.next/blockDocs*blockDocs + group*groupDocs
+}
