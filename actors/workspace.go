@@ -309,6 +309,7 @@ func (w *workspaceActor) open() {
 	w.buffer.SetWebhookPolicy(w.engine.cfg.Webhooks.Policy)
 	w.buffer.Configure(&w.engine.cfg.Agents)
 	w.buffer.Remember(w.engine.tails)
+	w.buffer.SeeClaimers(w.engine.claimers)
 	w.buffer.Limit(&w.engine.cfg.Workspace)
 }
 

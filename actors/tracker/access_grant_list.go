@@ -1,7 +1,10 @@
 package tracker
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
 	"switchyard/storage"
 )
@@ -16,8 +19,8 @@ type AccessGrantList struct {
 	Permissions []AccessGrant `json:"permissions"`
 }
 
-// ListAccessGrants lists the grants of an issue, in the order of their actors' ids. The
-// list of an issue that is not restricted is empty.
+// ListAccessGrants lists the grants of an issue, the newest first. The list of an issue that
+// is not restricted is empty.
 var ListAccessGrants = NewQuery[IssueIn, AccessGrantList]("ListAccessGrants", "List an issue's access grants", Needs{Read, "issues"}, listAccessGrants, FromSnapshot)
 
 func listAccessGrants(v *View, in *IssueIn) (Reply, error) {
@@ -29,11 +32,24 @@ func listAccessGrants(v *View, in *IssueIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	type grant struct {
+		id         string // of version 7: the newest has the greatest
+		pk, record []byte
+	}
+	var grants []grant // at most maxGrants
 	err = accessGrants.Scan(v, issueKey(id), nil, func(pk []byte, rec storage.Record) (bool, error) {
-		return p.add(pk, rec.JSON()), nil
+		row, err := accessGrants.Decode(rec)
+		if err == nil {
+			grants = append(grants, grant{row.Value.ID, bytes.Clone(pk), bytes.Clone(rec.JSON())})
+		}
+		return true, err
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list an issue's grants: %w", err)
+	}
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(b.id, a.id) })
+	for _, g := range grants {
+		p.add(g.pk, g.record)
 	}
 	return p.reply(), nil
 }

@@ -126,12 +126,13 @@ func TestPutAccessGrant_LeavesTheIssueAsItIs(t *testing.T) {
 		t.Errorf("repeated it is %+v, was %+v", second, first)
 	}
 	w.grant(issue.ID, "a", GranteeUser)
+	w.grant(issue.ID, "z", GranteeUser)
 	reply, err := w.ask(&w.ann, ListAccessGrants, &IssueIn{string(issue.ID)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list := decode[AccessGrantList](t, reply.Body).Permissions; len(list) != 2 || list[0].ActorID != "a" || list[1] != second {
-		t.Errorf("grants %s", reply.Body)
+	if list := decode[AccessGrantList](t, reply.Body).Permissions; len(list) != 3 || list[0].ActorID != "z" || list[1].ActorID != "a" || list[2] != second {
+		t.Errorf("grants, the newest first: %s", reply.Body)
 	}
 	reply, err = w.ask(&w.ann, IssueByID, &IssueByIDIn{ID: string(issue.ID)})
 	if err != nil || reply.ETag != `"1"` || decode[Issue](t, reply.Body).UpdatedAt != issue.UpdatedAt {

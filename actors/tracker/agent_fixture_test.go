@@ -49,7 +49,18 @@ func (f *agentFixture) register(in CreateAgentIn) Agent {
 func (f *agentFixture) dispatch(issue IssueID, in DispatchIssueIn) DispatchedSession {
 	f.Helper()
 	in.ID = string(issue)
-	return decode[DispatchedSession](f, f.run(f.admin, DispatchIssue, &in).Body)
+	reply := f.run(f.admin, DispatchIssue, &in)
+	s := decode[DispatchedSession](f, reply.Body)
+	f.wantTag(f.admin, s.ID, reply)
+	return s
+}
+
+// wantTag compares the ETag of an answer to a change with that of the session now, for the same caller.
+func (f *agentFixture) wantTag(credential string, id SessionID, changed Reply) {
+	f.Helper()
+	if now := f.run(credential, SessionByID, &SessionByIDIn{ID: id}).ETag; changed.ETag != now {
+		f.Errorf("the change answers the ETag %s, and GET %s", changed.ETag, now)
+	}
 }
 
 func (f *agentFixture) claim(in ClaimSessionsIn) []ClaimedSession {

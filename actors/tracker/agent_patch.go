@@ -10,7 +10,7 @@ type PatchAgentIn struct {
 	Model                 Opt[string]             `json:"model" rules:"nullable,min=1,max=200"`
 	IsDefault             Opt[bool]               `json:"isDefault"`
 	MaxConcurrentSessions Opt[int64]              `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
-	ConcurrencyBy         Opt[[]ConcurrencyField] `json:"concurrencyBy" rules:"max=3"`
+	ConcurrencyBy         Opt[[]ConcurrencyField] `json:"concurrencyBy" rules:"nullable,max=3"`
 	Retry                 Opt[RetryIn]            `json:"retry" rules:"nullable"`
 }
 
@@ -32,7 +32,10 @@ func patchAgent(tx *Tx, in *PatchAgentIn) (Reply, error) {
 	assign(&a.Provider, &in.Provider)
 	assign(&a.Model, &in.Model)
 	assign(&a.MaxConcurrentSessions, &in.MaxConcurrentSessions)
-	if a.ConcurrencyBy = in.ConcurrencyBy.Or(a.ConcurrencyBy); a.ConcurrencyBy == nil {
+	if in.ConcurrencyBy.Set {
+		a.ConcurrencyBy = in.ConcurrencyBy.Or([]ConcurrencyField{})
+	}
+	if a.ConcurrencyBy == nil { // stored by an earlier version
 		a.ConcurrencyBy = []ConcurrencyField{}
 	}
 	if in.Retry.Set {

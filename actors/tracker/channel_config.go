@@ -34,10 +34,10 @@ var ingestionModes = []string{"manual", "one_to_one", "time_based", "ai"}
 // maxConfigText is the longest value in a config, in characters.
 const maxConfigText = 2048
 
-// mask returns the shown form of a secret: its last four characters, if that is a small
-// part of it.
+// mask returns the shown form of a secret: its last four characters, unless that is all of
+// it.
 func mask(secret string) string {
-	const shown, least = 4, 8
+	const shown, least = 4, 5
 	switch n := utf8.RuneCountInString(secret); {
 	case n == 0:
 		return ""

@@ -37,3 +37,12 @@ func TestChannelConfig_IgnoresKeysOfOtherTypes(t *testing.T) {
 	}
 	w.verify()
 }
+
+func TestMask(t *testing.T) {
+	t.Parallel()
+	for secret, want := range map[string]string{"": "", "a": "***", "abcd": "***", "abcde": "***bcde", "tok-123": "***-123", "geheimnisvoll": "***voll", "schlüßel": "***üßel"} {
+		if got := mask(secret); got != want {
+			t.Errorf("%q is shown as %q, want %q", secret, got, want)
+		}
+	}
+}

@@ -289,7 +289,7 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 			return nil, err
 		}
 	}
-	if err := tx.Emit(eventSessionCreated, issue.Header, body, nil); err != nil {
+	if err := tx.Emit(eventSessionCreated, issue.Header, s.told(body), nil); err != nil {
 		return nil, err
 	}
 	if err := tx.sessionMoved(nil, s); err != nil {
@@ -299,7 +299,7 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 	case s.Status == SessionRunning:
 		return body, tx.issueInProgress(s.issue())
 	case s.Status.Ended():
-		return body, tx.Emit(eventSessionEnded, issue.Header, body, nil)
+		return body, tx.Emit(eventSessionEnded, issue.Header, s.told(body), nil)
 	}
 	return body, nil
 }

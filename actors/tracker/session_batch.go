@@ -75,6 +75,15 @@ func (in *DispatchBatchIn) Validate(faults *Faults) {
 var DispatchBatch = NewCommand[DispatchBatchIn, DispatchedBatch]("DispatchBatch", "Dispatch many issues to agents", Needs{Write, "sessions"}, dispatchBatch, StrictBody)
 
 func dispatchBatch(tx *Tx, in *DispatchBatchIn) (Reply, error) {
+	var faults Faults
+	for i := range in.Items {
+		if tx.tooFar(snooze(in.Items[i].NotBefore.Ptr())) {
+			faults.Add(fmt.Sprintf("items[%d].notBefore", i), faultTooFar)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return Reply{}, err
+	}
 	id, err := tx.NewID()
 	if err != nil {
 		return Reply{}, err

@@ -78,6 +78,14 @@ func sessionTag(version uint64, derived string) string {
 	return `"` + strconv.FormatUint(version, 10) + "-" + derived + `"`
 }
 
+// changedTag returns the ETag that a session has which has just changed: that of SessionByID,
+// though answers to changes don't say what the session waits for.
+func (tx *Tx) changedTag(version uint64, s *sessionRecord) (string, error) {
+	x := explainer{v: &tx.View}
+	waiting, err := x.append(nil, s)
+	return waitingTag(sessionTag(version, s.derivedNow()), waiting), err
+}
+
 // waitingTag returns the ETag of a session with what it waits for, which changes without
 // the session.
 func waitingTag(tag string, waiting []byte) string {

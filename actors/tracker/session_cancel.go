@@ -41,5 +41,6 @@ func (c *sessionChange) reply() (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Body: append(appendDerived(body, &c.s), '}'), ETag: sessionTag(c.row.Version+1, c.s.derivedNow())}, nil
+	tag, err := c.tx.changedTag(c.row.Version+1, &c.s)
+	return Reply{Body: append(appendDerived(body, &c.s), '}'), ETag: tag}, err
 }

@@ -206,7 +206,7 @@ func (c *sessionChange) save() ([]byte, error) {
 			events = append(events, eventSessionUpdated)
 		}
 		for _, event := range events {
-			if err := tx.Emit(event, c.issue, body, changed); err != nil {
+			if err := tx.Emit(event, c.issue, s.told(body), changed); err != nil {
 				return nil, err
 			}
 		}

@@ -62,7 +62,12 @@ func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
 		return Reply{}, err
 	}
 	body = append(appendDerived(body, s), `,"preflight":`...)
-	return Reply{Outcome: Created, Body: append(append(body, found...), '}'), ETag: sessionTag(1, s.derivedNow())}, nil
+	version := uint64(1)
+	if after.failed != nil { // the session was canceled at once
+		version++
+	}
+	tag, err := tx.changedTag(version, s)
+	return Reply{Outcome: Created, Body: append(append(body, found...), '}'), ETag: tag}, err
 }
 
 // derivedNow returns the derivedStatus of a session that has just changed, and so can't
@@ -72,6 +77,12 @@ func (s *sessionRecord) derivedNow() string {
 		return derivedNeedsInput
 	}
 	return ""
+}
+
+// told returns the JSON of a changed session for its events: the public part of its record, with
+// derivedStatus and usage. What it waits for depends on who asks, and its plan is in changes.
+func (s *sessionRecord) told(body []byte) []byte {
+	return append(appendDerived(append(make([]byte, 0, len(body)+160), body...), s), '}')
 }
 
 // appendDerived replaces the closing brace of a changed session's public JSON by its

@@ -50,9 +50,20 @@ func TestNotBefore_IsAtMostAYearAhead(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	reply := f.run(f.admin, DispatchBatch, &DispatchBatchIn{Items: []DispatchItem{{IssueID: string(issue.ID), SessionOptions: SessionOptions{NotBefore: Some("2096-01-01T00:00:00Z")}}}})
-	if got := decode[DispatchedBatch](t, reply.Body).Results[0]; got.Error == nil || got.SessionID != nil {
-		t.Errorf("an item a lifetime ahead: %s", reply.Body)
+	// A broken limit is one of the whole batch.
+	sessions := func() int {
+		return len(decode[SessionPage](t, f.run(f.admin, ListSessions, &ListSessionsIn{Limit: 100}).Body).Sessions)
+	}
+	count := sessions()
+	_, err := f.try(f.admin, DispatchBatch, &DispatchBatchIn{Items: []DispatchItem{
+		{IssueID: string(f.work(PriorityLow).ID)}, {IssueID: string(issue.ID), SessionOptions: SessionOptions{NotBefore: Some("2096-01-01T00:00:00Z")}},
+	}})
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Code != CodeBadRequest || !strings.Contains(err.Error(), "items[1].notBefore") {
+		t.Errorf("an item a lifetime ahead: %v", err)
+	}
+	if n := sessions(); n != count {
+		t.Errorf("a refused batch has made %d sessions", n-count)
 	}
 	f.verify()
 }

@@ -72,9 +72,14 @@ func (x *explainer) appendTo(b []byte, rec storage.Record) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	w, err := x.explain(&row.Value)
-	if err != nil {
-		return b, err
+	return x.append(b, &row.Value)
+}
+
+// append appends what a session waits for, or null.
+func (x *explainer) append(b []byte, s *sessionRecord) ([]byte, error) {
+	w, err := x.explain(s)
+	if err != nil || w == nil {
+		return append(b, "null"...), err
 	}
 	body, err := json.MarshalWithOption(w, json.DisableHTMLEscape())
 	return append(b, body...), err

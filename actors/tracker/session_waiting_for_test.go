@@ -67,8 +67,13 @@ func TestWaitingFor_EveryReason(t *testing.T) {
 	f.claim(ClaimSessionsIn{AgentID: Some("k"), LeaseSeconds: 3600})
 	f.wantReason(first.ID, "nothing")
 	f.wantReason(second.ID, "concurrency [deploy] 0")
-	f.run(f.admin, CancelSession, &CancelSessionIn{ID: second.ID})
+	f.wantTag(f.admin, second.ID, f.run(f.admin, CancelSession, &CancelSessionIn{ID: second.ID}))
 	f.wantReason(second.ID, "nothing")
+
+	back := dispatch("b", DispatchIssueIn{})
+	f.claim(ClaimSessionsIn{AgentID: Some("b"), LeaseSeconds: 3600})
+	f.wantTag(f.admin, back.ID, f.run(f.admin, ReleaseSession, &ReleaseSessionIn{ID: back.ID, ReleaseFields: ReleaseFields{Reason: "Later"}}))
+	f.wantReason(back.ID, "no_claimer [] 0")
 
 	small := f.register(CreateAgentIn{Name: "Small", MaxConcurrentSessions: Some(int64(1))}).ID
 	running, full := dispatch(string(small), DispatchIssueIn{}), dispatch(string(small), DispatchIssueIn{})

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -126,4 +127,34 @@ func (f *agentFixture) fill(table storage.TableID) {
 	f.run("root", NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		return Reply{Outcome: NoContent}, tx.SetCounter(recordCountTable, recordCountSubject(table), quotas[table].most)
 	}), &None{})
+}
+
+// Null takes the fields of concurrency keys away, as it does with an agent's other fields.
+func TestPatchAgent_NullConcurrencyBy(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	id := string(f.register(CreateAgentIn{Name: "Robo", ConcurrencyBy: Some([]ConcurrencyField{"repo"})}).ID)
+	for _, row := range []struct {
+		in   Opt[[]ConcurrencyField]
+		want int
+	}{{Opt[[]ConcurrencyField]{}, 1}, {Opt[[]ConcurrencyField]{Set: true, Null: true}, 0}, {Opt[[]ConcurrencyField]{}, 0}} {
+		agent := decode[Agent](t, f.run(f.admin, PatchAgent, &PatchAgentIn{ID: id, ConcurrencyBy: row.in}).Body)
+		if agent.ConcurrencyBy == nil || len(agent.ConcurrencyBy) != row.want {
+			t.Errorf("after %+v the agent has %v", row.in, agent.ConcurrencyBy)
+		}
+	}
+}
+
+// All that is wrong with a new token is told at once.
+func TestCreateToken_AllFaults(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	_, err := f.try(f.admin, CreateToken, &CreateTokenIn{Name: "x", UserID: "nobody", ExpiresAt: Some("2020-01-01T00:00:00Z")})
+	var refused *Error
+	if !errors.As(err, &refused) {
+		t.Fatalf("a token of nobody that has expired: %v", err)
+	}
+	if details, _ := refused.Details.(BadRequestDetails); len(details.Issues) != 2 || details.Issues[0].Path != "expiresAt" || details.Issues[1].Path != "userId" {
+		t.Errorf("faults %+v", refused.Details)
+	}
 }

@@ -83,11 +83,15 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	if !tx.Caller.Permissions.Includes(p) {
 		return Reply{}, Forbidden("The token would have more permissions than the credential that creates it.", "Ask for permissions that the credential itself has.")
 	}
+	var faults Faults
 	ends := snooze(in.ExpiresAt.Ptr())
 	if ends != nil && *ends <= At(tx.now) {
-		return Reply{}, BadRequest(Fault{Path: "expiresAt", Message: "Must lie in the future."})
+		faults.Add("expiresAt", "Must lie in the future.")
 	}
-	grant, err := tx.grantFor(in)
+	grant, err := tx.grantFor(in, &faults)
+	if err == nil {
+		err = faults.Err()
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -107,8 +111,8 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 }
 
 // grantFor returns the grant of a token: its actor, and whether it is confined to this
-// workspace (Decision 9).
-func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
+// workspace (Decision 9). It adds a fault where the actor can't have a token.
+func (tx *Tx) grantFor(in *CreateTokenIn, faults *Faults) (grant tokenGrant, err error) {
 	if in.ActorType == ActorAgent || in.AgentID != "" {
 		return tokenGrant{ActorType: ActorAgent, ActorID: in.AgentID, Confined: true}, nil
 	}
@@ -117,14 +121,16 @@ func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
 		return tokenGrant{ActorType: ActorUser, ActorID: tx.Caller.ID, Confined: tx.Caller.Confined}, nil
 	}
 	if in.UserID == "" {
-		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "Is required, since the credential is not a person's."})
+		faults.Add("userId", "Is required, since the credential is not a person's.")
+		return grant, nil
 	}
 	m, err := tx.member(in.UserID)
 	if err != nil {
-		return tokenGrant{}, err
+		return grant, err
 	}
 	if m == nil {
-		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "There is no such member."})
+		faults.Add("userId", "There is no such member.")
+		return grant, nil
 	}
 	// A token for another user must not give its maker access to other workspaces:
 	// otherwise an admin could add a stranger's id as a member here and make a token
@@ -132,7 +138,7 @@ func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
 	// as one of their own.
 	issued, err := tx.issued(in.UserID)
 	if err != nil {
-		return tokenGrant{}, err
+		return grant, err
 	}
 	free := tx.Caller.Root || issued && !tx.Caller.Confined
 	return tokenGrant{ActorType: ActorUser, ActorID: string(in.UserID), Confined: !free}, nil

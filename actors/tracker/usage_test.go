@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -158,6 +159,9 @@ func TestUsage_IsInTheEventOfItsReport(t *testing.T) {
 		c := e.Changes["usage"]
 		if e.Type != "session.updated" || string(c.From) != sum(i) || string(c.To) != sum(i+1) {
 			t.Errorf("event %d is %s, and usage went from %s to %s", i, e.Type, c.From, c.To)
+		}
+		if data := string(e.Data); !strings.HasSuffix(data, `,"derivedStatus":null,"usage":`+sum(i+1)+"}") {
+			t.Errorf("event %d has the session %s", i, data)
 		}
 	}
 }

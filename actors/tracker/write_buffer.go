@@ -59,6 +59,7 @@ type WriteBuffer struct {
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
 	operator *AgentSettings
+	claimers ClaimersWaiting
 	schemas  knownSchemas
 	// defaults are the operator's limits, and limits those that hold for the workspace; nil:
 	// they have to be read.
@@ -81,6 +82,9 @@ func NewWriteBuffer(store *storage.Tx, random io.Reader) *WriteBuffer {
 
 // Configure sets the operator's settings; nil means the defaults.
 func (l *WriteBuffer) Configure(s *AgentSettings) { l.operator = s }
+
+// SeeClaimers sets the way to learn of the claims that wait; nil means there are none.
+func (l *WriteBuffer) SeeClaimers(waiting ClaimersWaiting) { l.claimers = waiting }
 
 // Remember sets the node's memory for tails of search indexes.
 func (l *WriteBuffer) Remember(t *Tails) { l.tails, l.recent.tails = t, t }
@@ -106,7 +110,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	l.store.Recount()
 	below, lived := l.store.CountingBelow(), l.seen
 	tx := &Tx{
-		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
+		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, claimers: l.claimers, final: req.Final},
 		buffer: l, began: l.store.Size(), audits: op.Audits, limited: l.limited(op, req),
 	}
 	defer func() {
