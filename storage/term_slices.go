@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// A segment has for each doc what tells which terms of the dictionary that is filtered the doc may have, in 32 bytes:
-// a set of 128 bits of which each term has one, a Bloom filter of 113 bits of which each has eight, and the number of
-// the terms. TermSlices are these in memory, the sets stored by bit instead of by doc: "bit-sliced signatures"
+// A segment has 32 bytes for each doc, from which a search can tell the terms of the filtered dictionary that the doc
+// may have: a set of 128 bits of which each term has one, a Bloom filter of 113 bits of which each has eight, and the
+// number of the terms. TermSlices are these in memory, the sets stored by bit instead of by doc: "bit-sliced signatures"
 // (Faloutsos and Chan, Fast text access methods for optical and large magnetic disks, VLDB 1988). A search for docs
 // with some of the terms reads as many bits of a doc as it has terms, 64 docs at a time, and needs no list of
 // postings. Of the docs that it finds the filters leave out nearly all that don't have the terms.

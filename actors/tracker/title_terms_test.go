@@ -109,7 +109,7 @@ func TestTitleTerms_OfEarlierSegments(t *testing.T) {
 	w.verify()
 }
 
-// What is kept of titles takes no more memory than a node has for it, and is given back. Searches without room
+// Kept columns of titles take no more memory than a node has for them, and are given back. Searches without room
 // find the same.
 func TestTitleTerms_AreBounded(t *testing.T) {
 	t.Parallel()
