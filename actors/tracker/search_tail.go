@@ -31,7 +31,8 @@ const (
 // Tails is the memory of a node for the tails of its workspaces' search indexes: for the
 // titles, which each active workspace keeps, and for the words that searches for similar
 // issues met. It also bounds the memory for columns of the titles that are indexed, and for
-// lists of the titles with a term. It may be used by many goroutines. A nil *Tails keeps no words, and bounds nothing.
+// lists of the titles with a term. It may be used by many goroutines. A nil *Tails keeps no
+// words, and bounds nothing.
 type Tails struct {
 	most    int64 // bytes of titles, as many of words, and eight times as many of columns and terms
 	titles  atomic.Int64
