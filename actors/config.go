@@ -104,6 +104,8 @@ type Config struct {
 	// ListBytes bounds the memory of the sets that filter lists of issues. 0
 	// means 32 MiB, and a negative value none.
 	ListBytes int64
+	// Format returns the format in which rows are written, which may go up; nil means the newest one.
+	Format func() storage.Format
 	// Shortage returns how little free space the node's disk has; nil means enough.
 	Shortage func() storage.Shortage
 }

@@ -308,6 +308,7 @@ func (w *workspaceActor) open() {
 	w.buffer = tracker.NewWriteBuffer(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
 	w.buffer.SetWebhookPolicy(w.engine.cfg.Webhooks.Policy)
 	w.buffer.Configure(&w.engine.cfg.Agents)
+	w.buffer.WriteFormat(w.engine.cfg.Format)
 	w.buffer.Remember(w.engine.tails)
 	w.buffer.SeeClaimers(w.engine.claimers)
 	w.buffer.Limit(&w.engine.cfg.Workspace)

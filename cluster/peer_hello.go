@@ -32,7 +32,7 @@ import (
 // peerVersions has, by format of the cluster, the version of the handshake and of what follows it. A
 // node dials in the version of the format that it writes, and answers every version of the formats
 // that it reads.
-var peerVersions = map[storage.Format]byte{storage.FormatFirst: 2, storage.FormatNumbered: 2}
+var peerVersions = map[storage.Format]byte{storage.FormatFirst: 2, storage.FormatNumbered: 2, storage.FormatReferences: 2}
 
 const (
 	nonceBytes = 32

@@ -18,18 +18,22 @@ const (
 	// FormatNumbered is the first one that a data directory names, so that a program that does not
 	// know the directory's format refuses to open it.
 	FormatNumbered Format = 2
+	// FormatReferences has records to which plain rows refer (Header.ReferredBy): the event of
+	// an issue's creation has the issue as a reference until the issue changes.
+	FormatReferences Format = 3
 
 	// FormatOldest is the oldest format that this program reads.
 	FormatOldest = FormatFirst
 	// FormatNewest is the newest format that this program reads and writes.
-	FormatNewest = FormatNumbered
+	FormatNewest = FormatReferences
 )
 
 // pebbleFormats are the versions of Pebble's files by format. They are not Pebble's newest: an
 // upgrade of the library alone must not make files that the version before can't open.
 var pebbleFormats = map[Format]pebble.FormatMajorVersion{
-	FormatFirst:    pebble.FormatValueSeparation,
-	FormatNumbered: pebble.FormatValueSeparation,
+	FormatFirst:      pebble.FormatValueSeparation,
+	FormatNumbered:   pebble.FormatValueSeparation,
+	FormatReferences: pebble.FormatValueSeparation,
 }
 
 // Raise lets Pebble write its files in the version of a format. There is no way back.

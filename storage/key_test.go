@@ -42,6 +42,7 @@ func TestKeys_Golden(t *testing.T) {
 	line("Byte", Key(nil).Byte(7))
 	line("U64", Key(nil).U64(1<<40+5))
 	line("record header", AppendHeader(nil, Header{Flags: 5, Version: 258, Team: id}))
+	line("referred record header", AppendHeader(nil, Header{Flags: 5, Version: 258, Team: id, ReferredBy: 1<<40 + 5}))
 	for _, shards := range []int{1, 4, 16} {
 		fmt.Fprintf(&out, "%-28s %d %d\n", fmt.Sprintf("shard of %d", shards), ShardOf(id, shards), ShardOf(DirectoryID, shards))
 	}

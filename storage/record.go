@@ -17,13 +17,20 @@ type Header struct {
 	Version uint64
 	// Team is the team whose visibility governs the record; zero when none does.
 	Team ID
+	// ReferredBy is the number of a plain row that has this record's JSON as a reference, so that
+	// it need not be stored twice; 0 when there is none. The table's owner defines which row that
+	// is, and completes it before the record is written again. FormatReferences brought it.
+	ReferredBy uint64
 }
 
-// Layout of a record, version 1: format (1 byte), flags (1), version (8, big
-// endian), team (16), then the JSON.
+// Layout of a record: format (1 byte), flags (1), version (8, big endian), team (16),
+// in a referred record ReferredBy (8), then the JSON.
 const (
-	recordFormat = 1
-	headerLen    = 1 + 1 + 8 + 16
+	recordFormat   = 1
+	referredFormat = 2
+
+	headerLen   = 1 + 1 + 8 + 16
+	referredLen = headerLen + 8
 )
 
 // ErrFormat is returned for stored bytes this build can't read.
@@ -35,14 +42,22 @@ type Record []byte
 
 // AppendHeader starts a record that is encoded by hand; its JSON goes behind.
 func AppendHeader(b []byte, h Header) []byte {
-	b = append(b, recordFormat, byte(h.Flags))
+	format := byte(recordFormat)
+	if h.ReferredBy != 0 {
+		format = referredFormat
+	}
+	b = append(b, format, byte(h.Flags))
 	b = binary.BigEndian.AppendUint64(b, h.Version)
-	return append(b, h.Team[:]...)
+	b = append(b, h.Team[:]...)
+	if h.ReferredBy != 0 {
+		b = binary.BigEndian.AppendUint64(b, h.ReferredBy)
+	}
+	return b
 }
 
 // ParseRecord reads a stored value; it aliases b.
 func ParseRecord(b []byte) (Record, error) {
-	if len(b) < headerLen || b[0] != recordFormat {
+	if len(b) < headerLen || b[0] != recordFormat && (b[0] != referredFormat || len(b) < referredLen) {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrFormat, len(b))
 	}
 	return Record(b), nil
@@ -58,9 +73,22 @@ func (r Record) Version() uint64 { return binary.BigEndian.Uint64(r[2:]) }
 func (r Record) Team() (id ID) { copy(id[:], r[10:]); return id }
 
 // JSON is the record as a client gets it.
-func (r Record) JSON() []byte { return r[headerLen:] }
+func (r Record) JSON() []byte {
+	if r[0] == referredFormat {
+		return r[referredLen:]
+	}
+	return r[headerLen:]
+}
+
+// ReferredBy is the number of the row that refers to the record; 0 when none does.
+func (r Record) ReferredBy() uint64 {
+	if r[0] != referredFormat {
+		return 0
+	}
+	return binary.BigEndian.Uint64(r[headerLen:])
+}
 
 // Header of the record.
 func (r Record) Header() Header {
-	return Header{Flags: r.Flags(), Version: r.Version(), Team: r.Team()}
+	return Header{Flags: r.Flags(), Version: r.Version(), Team: r.Team(), ReferredBy: r.ReferredBy()}
 }

@@ -92,7 +92,7 @@ func (t *Table[T]) derive(e *Entries, prefix [prefixLen]byte, rec Record) ([]byt
 		return nil, Header{}, err
 	}
 	pk := t.Key(nil, &row.Value)
-	h := Header{Version: row.Version}
+	h := Header{Version: row.Version, ReferredBy: row.ReferredBy}
 	if t.Head != nil {
 		h.Flags, h.Team = t.Head(&row.Value)
 	}

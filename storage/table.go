@@ -165,10 +165,16 @@ func (t *Table[T]) uncount(tx *Tx, pk []byte, old *Row[T]) error {
 func (t *Table[T]) Insert(w Writer, v *T) ([]byte, error) {
 	tx := w.Writer()
 	tx.pk = t.Key(tx.pk[:0], v)
+	return t.insert(w, v, t.header(v, 1, 0))
+}
+
+// insert writes a new record under the Tx's pk.
+func (t *Table[T]) insert(w Writer, v *T, h Header) ([]byte, error) {
+	tx := w.Writer()
 	if err := t.reindex(tx, tx.pk, nil, v); err != nil {
 		return nil, err
 	}
-	body, err := t.write(tx, tx.pk, v, t.header(v, 1, 0), nil)
+	body, err := t.write(tx, tx.pk, v, h, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -183,12 +189,16 @@ func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
 
 // Put writes new in place of old, which is nil for a record that is not there yet. It
 // sets new's header, so that new is the row as a Get would return it, and returns its
-// JSON.
+// JSON. ReferredBy of a record that is not there yet is kept; that of an existing one becomes
+// 0, as by each other write.
 func (t *Table[T]) Put(w Writer, old, new *Row[T]) (body []byte, err error) {
 	tx := w.Writer()
 	if old == nil {
+		by := new.ReferredBy
 		new.Header = t.header(&new.Value, 1, 0)
-		body, err = t.Insert(w, &new.Value)
+		new.ReferredBy = by
+		tx.pk = t.Key(tx.pk[:0], &new.Value)
+		body, err = t.insert(w, &new.Value, new.Header)
 	} else {
 		new.Header = t.header(&new.Value, old.Version+1, old.Flags&t.Held)
 		body, err = t.update(w, old, &new.Value, new.Header)

@@ -112,7 +112,7 @@ func TestUpdate_RefusesAnotherPrimaryKey(t *testing.T) {
 func TestRecord_UnknownFormat(t *testing.T) {
 	t.Parallel()
 	tx := begin(t, memory(t))
-	for i, bad := range [][]byte{{}, {1}, append([]byte{2}, make([]byte, 40)...)} {
+	for i, bad := range [][]byte{{}, {1}, append([]byte{2}, make([]byte, referredLen-2)...), append([]byte{3}, make([]byte, 40)...)} {
 		must(t, tx.SetValue(noteTable, noteKey(i), bad))
 		if _, err := notes.Get(tx, noteKey(i)); !errors.Is(err, ErrFormat) {
 			t.Errorf("reading %x: %v", bad, err)

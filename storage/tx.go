@@ -150,6 +150,17 @@ func (tx *Tx) AddValue(table TableID, fields, value []byte) error {
 	return nil
 }
 
+// ReplaceValue writes a plain row in place of one whose value has size bytes.
+func (tx *Tx) ReplaceValue(table TableID, fields, value []byte, size int) error {
+	if err := tx.AddValue(table, fields, value); err != nil {
+		return err
+	}
+	if key := tx.fullKey(table, fields); tx.counts(table) {
+		tx.count(key, -len(key)-size)
+	}
+	return nil
+}
+
 // SetNumber writes a counter.
 func (tx *Tx) SetNumber(table TableID, fields []byte, n uint64) error {
 	tx.value = binary.BigEndian.AppendUint64(tx.value[:0], n)

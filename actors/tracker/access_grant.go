@@ -125,6 +125,9 @@ func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
 		held |= issueRestricted
 		mark = func(table storage.TableID, fields []byte) error { return tx.Writer().SetValue(table, fields, nil) }
 	}
+	if err := tx.completeEvent(row); err != nil {
+		return err
+	}
 	if err := issues.SetHeld(tx, row, held); err != nil {
 		return fmt.Errorf("restrict an issue: %w", err)
 	}

@@ -162,8 +162,8 @@ func TestPutAccessGrant_LeavesTheIssueAsItIs(t *testing.T) {
 func (w *issueFixture) eventFlags() (flags []storage.Flags) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
-	if err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
-		rec, err := storage.ParseRecord(value)
+	if err := v.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
+		rec, err := EventRow(&v, fields, value)
 		flags = append(flags, rec.Flags())
 		return true, err
 	}); err != nil {

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	json "github.com/goccy/go-json"
-
-	"switchyard/storage"
 )
 
 // agentFixture is a testService with one workspace in which agents work.
@@ -109,8 +107,8 @@ type emittedEvent struct {
 func (f *agentFixture) events() (all []emittedEvent) {
 	f.Helper()
 	v := f.view(f.home.Workspace.ID.raw())
-	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
-		rec, err := storage.ParseRecord(value)
+	err := v.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
+		rec, err := EventRow(&v, fields, value)
 		if err == nil {
 			all = append(all, decode[emittedEvent](f, rec.JSON()))
 		}

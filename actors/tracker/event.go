@@ -88,10 +88,16 @@ func (tx *Tx) emit(id storage.ID, kind *eventKind, header storage.Header, data j
 	}
 	l := tx.buffer
 	var at int
-	l.event = storage.AppendHeader(l.event[:0], storage.Header{Flags: header.Flags, Version: 1, Team: header.Team})
+	l.event = storage.AppendHeader(l.event[:0], storage.Header{Flags: header.Flags, Version: eventWhole, Team: header.Team})
 	if l.event, at, err = tx.appendEvent(l.event, id, kind.name, sequence, data, changes); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
+	return tx.append(kind, sequence, at, data)
+}
+
+// append appends the encoded event to the log. data is that of the whole event, at its offset there.
+func (tx *Tx) append(kind *eventKind, sequence uint64, at int, data json.RawMessage) error {
+	l := tx.buffer
 	if err := tx.Writer().AddValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
 		return fmt.Errorf("append an event: %w", err)
 	}

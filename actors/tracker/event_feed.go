@@ -36,11 +36,15 @@ func ReadEvents(v *View, after uint64, most, bytes int) (*EventBatch, error) {
 		if b.More = len(b.events) == most || size >= bytes; b.More {
 			return false, nil
 		}
-		e, err := b.reader.read(binary.BigEndian.Uint64(fields), append([]byte(nil), value...))
+		row, err := EventRow(&v.View, fields, append([]byte(nil), value...))
 		if err != nil {
 			return false, err
 		}
-		size += len(value)
+		e, err := b.reader.read(binary.BigEndian.Uint64(fields), row)
+		if err != nil {
+			return false, err
+		}
+		size += len(row)
 		b.events = append(b.events, e)
 		b.Last = e.sequence
 		return true, nil

@@ -81,7 +81,11 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 		if !p.mayLook() {
 			return false, nil
 		}
-		e, err := r.read(binary.BigEndian.Uint64(fields), value)
+		row, err := EventRow(&v.View, fields, value)
+		if err != nil {
+			return false, err
+		}
+		e, err := r.read(binary.BigEndian.Uint64(fields), row)
 		if err != nil {
 			return false, err
 		}

@@ -25,7 +25,7 @@ func TestEmit_Layout(t *testing.T) {
 	var got []string
 	var headers []storage.Header
 	err := v.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
-		rec, err := storage.ParseRecord(value)
+		rec, err := EventRow(&v, fields, value)
 		if err != nil {
 			return false, err
 		}

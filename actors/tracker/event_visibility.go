@@ -57,13 +57,9 @@ func (v *View) eventReader() *eventReader {
 
 var errEvent = fmt.Errorf("%w: event", storage.ErrFormat)
 
-// read parses a stored event without decoding its JSON as a whole. value must not
-// change afterwards.
-func (r *eventReader) read(sequence uint64, value []byte) (e storedEvent, err error) {
-	rec, err := storage.ParseRecord(value)
-	if err != nil {
-		return e, fmt.Errorf("read an event: %w", err)
-	}
+// read parses an event without decoding its JSON as a whole. rec is its whole row, which must
+// not change afterwards.
+func (r *eventReader) read(sequence uint64, rec storage.Record) (e storedEvent, err error) {
 	e = storedEvent{sequence: sequence, body: rec.JSON(), header: rec.Header()}
 	if e.name = eventTypeIn(e.body); e.name == nil {
 		return e, errEvent

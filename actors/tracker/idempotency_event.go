@@ -83,9 +83,14 @@ func (v *View) wholeBody(a *answer) ([]byte, error) {
 
 // appendEventPart appends a part of a stored event.
 func (v *View) appendEventPart(b []byte, p eventPart) ([]byte, error) {
-	row, err := v.Value(eventTable, storage.Key(nil).U64(p.sequence), nil)
+	key := storage.Key(nil).U64(p.sequence)
+	stored, err := v.Value(eventTable, key, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the event of an answer: %w", err)
+	}
+	row, err := EventRow(&v.View, key, stored)
+	if err != nil {
+		return nil, err
 	}
 	end := uint64(p.offset) + uint64(p.length)
 	if uint64(len(row)) < end {

@@ -181,8 +181,8 @@ func (w *issueFixture) list(who *Caller, in ListIssuesIn) IssuePage {
 func (w *issueFixture) events() (events []loggedEvent) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
-	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
-		rec, err := storage.ParseRecord(value)
+	err := v.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
+		rec, err := EventRow(&v, fields, value)
 		if err != nil {
 			return false, err
 		}

@@ -106,6 +106,14 @@ func (tx *Tx) changesEffect(w *issueWrite) (err error) {
 
 // storeEffect writes the record with its indexes, or removes it.
 func (tx *Tx) storeEffect(w *issueWrite) (err error) {
+	if w.old == nil {
+		err = tx.refer(w.new)
+	} else {
+		err = tx.completeEvent(w.old)
+	}
+	if err != nil {
+		return err
+	}
 	if w.new != nil {
 		w.body, err = issues.Put(tx, w.old, w.new)
 		return err
@@ -162,7 +170,7 @@ func (tx *Tx) aggregateEffect(w *issueWrite) error { return tx.aggregateIssue(w.
 func (tx *Tx) eventEffect(w *issueWrite) error {
 	switch {
 	case w.old == nil:
-		return tx.Emit(eventIssueCreated, w.new.Header, w.body, nil)
+		return tx.emitCreation(w.new, w.body)
 	case w.new == nil:
 		return tx.Emit(eventIssueDeleted, w.old.Header, w.body, nil)
 	}

@@ -43,7 +43,7 @@ func checkEvents(v *storage.View, report reporter) error {
 }
 
 func checkEvent(v *storage.View, n uint64, fields, value []byte, report reporter) {
-	rec, err := storage.ParseRecord(value)
+	rec, err := EventRow(v, fields, value)
 	if err != nil {
 		report("event", fields, "%v", err)
 		return

@@ -151,13 +151,14 @@ func readDeliveryEvent(v *storage.View, webhook, id storage.ID, sequence uint64)
 		e.Body, err = testEvent(v.Workspace(), webhook, id)
 		return e, true, err
 	}
-	value, err := v.Value(eventTable, storage.Key(make([]byte, 0, 8)).U64(sequence), nil)
+	key := storage.Key(make([]byte, 0, 8)).U64(sequence)
+	value, err := v.Value(eventTable, key, nil)
 	if err != nil || value == nil {
 		return e, false, err
 	}
-	rec, err := storage.ParseRecord(value)
-	if err != nil {
-		return e, false, fmt.Errorf("read an event: %w", err)
+	rec, err := EventRow(v, key, value)
+	if err != nil || rec == nil {
+		return e, false, err
 	}
 	e.Body = rec.JSON()
 	// Emit writes id and type first; neither has escaped characters.

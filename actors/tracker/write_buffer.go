@@ -59,6 +59,8 @@ type WriteBuffer struct {
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
 	operator *AgentSettings
+	// format returns the format in which rows are written.
+	format   func() storage.Format
 	claimers ClaimersWaiting
 	schemas  knownSchemas
 	// defaults are the operator's limits, and limits those that hold for the workspace; nil:
@@ -77,11 +79,22 @@ type WriteBuffer struct {
 // NewWriteBuffer returns the write buffer of a workspace over its state.
 func NewWriteBuffer(store *storage.Tx, random io.Reader) *WriteBuffer {
 	store.Measure(meter)
-	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countStep, indexFew: indexFew}
+	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countStep, indexFew: indexFew, format: newestFormat}
 }
 
 // Configure sets the operator's settings; nil means the defaults.
 func (l *WriteBuffer) Configure(s *AgentSettings) { l.operator = s }
+
+// newestFormat is the format where nothing tells another one.
+func newestFormat() storage.Format { return storage.FormatNewest }
+
+// WriteFormat sets the way to learn of the format in which rows are written, which may go up;
+// nil means the newest one.
+func (l *WriteBuffer) WriteFormat(current func() storage.Format) {
+	if current != nil {
+		l.format = current
+	}
+}
 
 // SeeClaimers sets the way to learn of the claims that wait; nil means there are none.
 func (l *WriteBuffer) SeeClaimers(waiting ClaimersWaiting) { l.claimers = waiting }

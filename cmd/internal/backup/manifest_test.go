@@ -48,7 +48,7 @@ func FuzzManifest(f *testing.F) {
 func TestManifest_Format(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[storage.Format]string{
-		storage.FormatFirst: `"version": 1,`, storage.FormatNumbered: `"format": 2,`,
+		storage.FormatFirst: `"version": 1,`, storage.FormatNumbered: `"format": 2,`, storage.FormatReferences: `"format": 3,`,
 	} {
 		m := manifestOf("cluster", time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC))
 		m.setFormat(format)

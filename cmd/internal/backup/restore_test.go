@@ -147,7 +147,7 @@ var damages = map[string]damage{
 	"not complete":          lie("sum is wrong", func(m *backup.Manifest) { m.Complete = false }),
 	"version 0":             lie("sum is wrong", func(m *backup.Manifest) { m.Version = 0 }),
 	"a newer version":       lie("of version 3", func(m *backup.Manifest) { m.Version = 3 }),
-	"a newer format":        lie("of data in format 3", func(m *backup.Manifest) { m.Format = storage.FormatNewest + 1 }),
+	"a newer format":        lie("of data in format 4", func(m *backup.Manifest) { m.Format = storage.FormatNewest + 1 }),
 	"no cluster":            lie("no cluster", func(m *backup.Manifest) { m.ClusterID = "" }),
 	"another moment":        lie("is not of the moment", func(m *backup.Manifest) { m.Moment = m.Moment.Add(time.Hour) }),
 	"the file of another shard": lie("not 2", func(m *backup.Manifest) {

@@ -235,6 +235,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		TailBytes: n.cfg.tailBytes(),
 		Logger:    n.cfg.Logger,
 		Shortage:  n.store.Space().Shortage,
+		Format:    n.groups.Format,
 		ListBytes: n.cfg.listBytes(),
 	}); err != nil {
 		return err

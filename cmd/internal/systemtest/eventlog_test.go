@@ -42,11 +42,12 @@ func eventLog(t *testing.T, data, workspace string) (log []loggedEvent) {
 	}
 	defer func() { _ = store.Close() }()
 	eachRow(t, store, func(key, value []byte) {
-		_, of, in, _, err := storage.SplitKey(key)
+		shard, of, in, fields, err := storage.SplitKey(key)
 		if err != nil || in != table || of.String() != workspace {
 			return
 		}
-		rec, err := storage.ParseRecord(value)
+		v := storage.NewView(store.State(), shard, of)
+		rec, err := tracker.EventRow(&v, fields, value)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // olderCommit is the newest one whose program writes the format before this one's.
-const olderCommit = "6ef75dba"
+const olderCommit = "d611af96"
 
 // olderBinary returns the program of olderCommit. It is built once on a machine, from the history
 // of the repository; a copy without that history has no older version to try.
@@ -137,7 +137,7 @@ func TestCluster_UpgradesUnderLoad(t *testing.T) {
 	if err := last.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if output, failed, err := last.Exited(ctx); err != nil || !failed || !strings.Contains(output, "written by another version") {
+	if output, failed, err := last.Exited(ctx); err != nil || !failed || !strings.Contains(output, fmt.Sprintf("the data is in format %d", storage.FormatNewest)) {
 		t.Errorf("the older version opened it: %v, %v\n%s", failed, err, output)
 	}
 	last.older = ""
