@@ -71,7 +71,7 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	body := []byte(`{"sessions":[`)
 	limit, claimed := q.limit, 0
 	for rounds := 0; len(q.found) > 0; rounds++ {
-		parked := false
+		parked, freed := false, false
 		for _, pk := range q.found {
 			if len(body) > maxClaimed {
 				break // the others can be claimed with the next request
@@ -90,12 +90,16 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 				body = append(body, ',')
 			}
 			body = append(body, item...)
+			if freed = len(tx.keys.freed) > 0 && rounds < maxClaimRounds; freed {
+				break
+			}
 		}
-		if !parked || claimed == 0 || claimed == limit || rounds == maxClaimRounds {
+		if !parked && !freed || claimed == 0 || claimed == limit || rounds == maxClaimRounds {
 			break
 		}
 		// Another session of this claim has taken the place of a key. Search again: the
-		// parked session may have stood before others of its issue.
+		// parked session may have stood before others of its issue. So may one that gets a
+		// place which a session of an issue that is worked on now can't take.
 		if err := tx.settleKeys(); err != nil {
 			return Reply{}, err
 		}

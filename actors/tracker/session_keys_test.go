@@ -250,6 +250,26 @@ func TestConcurrencyKeys_PlaceIsOfferedOn(t *testing.T) {
 	f.verify()
 }
 
+// A session that is offered a place during a claim of several comes before those that it precedes.
+func TestConcurrencyKeys_PlaceIsOfferedOnWithinAClaim(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	running := f.dispatch(f.work(PriorityUrgent).ID, keyed("b", "k"))
+	f.claimOne()
+	busy := f.work(PriorityMedium)
+	beside := f.dispatch(busy.ID, keyed("a"))
+	f.dispatch(busy.ID, keyed("a", "k"))
+	next := f.dispatch(f.work(PriorityMedium).ID, keyed("a", "k"))
+	low := f.dispatch(f.work(PriorityLow).ID, keyed("a"))
+	if err := f.report(f.admin, running.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.claim(ClaimSessionsIn{Limit: 3}); claimedIDs(got) != fmt.Sprint([]SessionID{beside.ID, next.ID, low.ID}) {
+		t.Fatalf("claimed %s, want %s, %s and %s", claimedIDs(got), beside.ID, next.ID, low.ID)
+	}
+	f.verify()
+}
+
 // A place goes past a session whose issue the claimer may not see: without another claimer the
 // place would never be taken.
 func TestConcurrencyKeys_HiddenSessionHoldsNobodyUp(t *testing.T) {
