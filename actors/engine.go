@@ -40,10 +40,8 @@ type Engine struct {
 	tails    *tracker.Tails         // of the search indexes
 	// turns bounds how many lists read a filter set at a time: half of the processors are left to
 	// other requests.
-	turns chan struct{}
-	// indexing bounds the queries of long-running workflows, which make the search index. After
-	// each the place stays taken as long as the query took, at most longestIndexRest.
-	indexing chan struct{}
+	turns    chan struct{}
+	indexing *indexTurns
 	heavy    *heavyTurns
 
 	rootHash    [sha256.Size]byte
@@ -94,11 +92,11 @@ func NewEngine(cfg Config) (*Engine, error) {
 	}
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
-	e.indexing = make(chan struct{}, (processors.Count()+1)/2)
 	e.heavy = newHeavyTurns(processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.indexing = newIndexTurns(e.stopped, (processors.Count()+1)/2, e.tails.Crowding)
 	e.deliveries = e.newDispatchers()
 	e.calls.New = func() any { return newCall() }
 	e.views.New = func() any { return new(tracker.View) }

@@ -103,17 +103,11 @@ func (f *flow) CommandAs(permit tracker.Permit, caller tracker.Caller, workspace
 
 func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	if f.lasting && op.Kind == tracker.Query {
-		select {
-		case f.engine.indexing <- struct{}{}:
-			// A large index is made in many steps: without rests they keep a processor busy for
-			// seconds, and requests wait.
-			began := time.Now()
-			defer func() {
-				time.AfterFunc(min(time.Since(began), longestIndexRest), func() { <-f.engine.indexing })
-			}()
-		case <-f.engine.stopped.Done():
+		if !f.engine.indexing.begin() {
 			return tracker.Reply{}, errClosing()
 		}
+		began := time.Now()
+		defer func() { f.engine.indexing.end(time.Since(began)) }()
 	}
 	req.Spent = tracker.Spent{On: f.req.Spent.On}
 	reply, err := f.engine.step(req, op, in)
@@ -123,6 +117,3 @@ func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	}
 	return reply, err
 }
-
-// longestIndexRest bounds the rest after a query of a long-running workflow.
-const longestIndexRest = 250 * time.Millisecond

@@ -128,7 +128,7 @@ func (tx *Tx) indexLater() error {
 	waiting := tx.recent().waiting
 	switch {
 	case waiting > 0 && waiting%indexMany == 0,
-		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.crowded():
+		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.Crowding() > 0:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
 	case waiting >= tx.buffer.indexFew:
 		return tx.setSweep(indexSearch, tx.now.Add(indexSoon))

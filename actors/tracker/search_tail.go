@@ -94,8 +94,13 @@ func (t *Tails) reserveTerms(bytes int64) bool {
 	return true
 }
 
-// crowded reports whether the titles of all workspaces take more than they should.
-func (t *Tails) crowded() bool { return t != nil && t.titles.Load() > t.most }
+// Crowding is how many times the titles of all workspaces use up their memory.
+func (t *Tails) Crowding() int {
+	if t == nil {
+		return 0
+	}
+	return int(t.titles.Load() / max(t.most, 1))
+}
 
 // tailWords are the words of issues of one workspace's tail.
 type tailWords struct {

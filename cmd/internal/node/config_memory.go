@@ -46,7 +46,8 @@ func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }
 func (c Config) recordBytes() int64 { return c.GoMemory() / 16 }
 
 // tailBytes is the memory for the issues that no search index holds yet, and four times as much for what
-// is kept of the titles that one holds.
+// is kept of the titles that one holds. Where issues are made faster than they are indexed, several times as much
+// is taken before the index keeps up.
 func (c Config) tailBytes() int64 { return c.GoMemory() / 32 }
 
 // listBytes is the memory of the sets that filter lists of issues.
