@@ -192,7 +192,7 @@ func options(cfg Config, cache *pebble.Cache) *pebble.Options {
 		FS:                          cfg.FS,
 		Cache:                       cache,
 		FormatMajorVersion:          pebbleFormats[FormatOldest], // see Raise
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: 3,
 		MaxOpenFiles:                1000,
 		Logger:                      logger{cfg.Logger, cfg.Dir},
 	}
