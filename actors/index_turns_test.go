@@ -28,7 +28,7 @@ func (t *indexTurns) running(queries int) (most int64, took time.Duration) {
 				return
 			}
 			count(1)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // the bubble's clock
 			count(-1)
 			t.end(time.Second)
 		}()

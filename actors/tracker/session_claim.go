@@ -98,8 +98,8 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 			break
 		}
 		// Another session of this claim has taken the place of a key. Search again: the
-		// parked session may have stood before others of its issue. So may one that gets a
-		// place which a session of an issue that is worked on now can't take.
+		// parked session may have stood before others of its issue. Or a place has become free,
+		// and the session that gets it may come before those that were found.
 		if err := tx.settleKeys(); err != nil {
 			return Reply{}, err
 		}
