@@ -23,9 +23,13 @@ type Taking struct {
 	Progress func(Progress)
 }
 
-// shardsAtOnce is how many shards of workspaces are copied at once into a directory: one is made or
-// sent by its node while the other is read back.
-const shardsAtOnce = 2
+const (
+	// fetchedAtOnce is how many shards of workspaces are fetched at once into a directory: one is made by
+	// its node while the other is sent. A node refuses more than two.
+	fetchedAtOnce = 2
+	// copiedAtOnce has another one be read back meanwhile.
+	copiedAtOnce = fetchedAtOnce + 1
+)
 
 // Progress is how far a backup is.
 type Progress struct {
@@ -41,6 +45,7 @@ type taken struct {
 	shards  int
 	last    *Manifest // the newest backup of the same cluster in the archive; nil: none
 	files   []File
+	fetches chan struct{} // has a place for each shard that is fetched
 
 	mu       sync.Mutex
 	progress Progress
@@ -49,7 +54,7 @@ type taken struct {
 // Take copies a cluster into an archive. Nothing that it leaves after an error looks like a
 // backup.
 func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) {
-	t := &taken{Taking: by}
+	t := &taken{Taking: by, fetches: make(chan struct{}, fetchedAtOnce)}
 	unlock, err := t.To.place.Lock(ctx)
 	if err != nil {
 		return "", nil, err
@@ -110,7 +115,7 @@ func (t *taken) copyAll(ctx context.Context) error {
 	all, shared := errgroup.WithContext(ctx)
 	all.SetLimit(1)
 	if t.To.place.Dir() != "" { // other places need room for each shard on the disk of this machine
-		all.SetLimit(shardsAtOnce)
+		all.SetLimit(copiedAtOnce)
 	}
 	for shard := 1; shard <= t.shards; shard++ {
 		all.Go(func() error { return t.copy(shared, shard) })
@@ -172,8 +177,14 @@ func (t *taken) findLast(ctx context.Context) {
 	}
 }
 
-// shard copies one shard, from the start again if the copy breaks off.
+// shard fetches one shard, from the start again if the copy breaks off.
 func (t *taken) shard(ctx context.Context, shard int) (File, error) {
+	select {
+	case t.fetches <- struct{}{}:
+		defer func() { <-t.fetches }()
+	case <-ctx.Done():
+		return File{}, context.Cause(ctx)
+	}
 	for try := 0; ; try++ {
 		f, err := t.try(ctx, shard)
 		if err == nil || ctx.Err() != nil || !again(err) || try+1 == tries {

@@ -104,7 +104,7 @@ func TestTake_InterruptedLeavesTheLastGoodOne(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		asked := errors.New("asked to stop")
 		_, _, err := backup.Take(ctx, backup.Taking{Client: client(t, s.url), To: plain(dir), Keep: 1, Now: time.Now, Progress: func(p backup.Progress) {
-			if p.Done == done {
+			if p.Done >= done { // two may be done at once
 				cancel(asked)
 			}
 		}})
@@ -258,7 +258,7 @@ func TestTake_IsInTheAudit(t *testing.T) {
 	expect := func(when string, want ...string) {
 		t.Helper()
 		got := copied()
-		slices.Sort(got[min(1, len(got)):]) // two shards are copied at once
+		slices.Sort(got[min(1, len(got)):]) // several shards are copied at once
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: the audit has %q, want %q", when, got, want)
 		}
