@@ -11,7 +11,9 @@ import (
 // number of the terms. TermSlices are these in memory, the sets stored by bit instead of by doc: "bit-sliced signatures"
 // (Faloutsos and Chan, Fast text access methods for optical and large magnetic disks, VLDB 1988). A search for docs
 // with some of the terms reads as many bits of a doc as it has terms, 64 docs at a time, and needs no list of
-// postings. Of the docs that it finds the filters leave out nearly all that don't have the terms.
+// postings. Docs with many terms have more of a search's by chance. So where they need one more, a bit that reports
+// whether a doc has few terms counts as one of the terms. Of the docs that are found the filters leave out nearly all
+// that don't have the terms.
 
 const (
 	setBits         = 128
@@ -24,6 +26,8 @@ const (
 	blockDocs       = groupDocs * blockGroups
 	// mostCounted is the most terms in common that a search tells from less.
 	mostCounted = 16
+	// lengths are the numbers of terms by which docs are told apart: one has at most 1, 2 and so on.
+	lengths = 15
 )
 
 // docTerms are the terms of a doc. The upper eight bits of the filter are their number, of at most 255.
@@ -119,14 +123,16 @@ type TermSlices struct {
 type sliceBlock struct {
 	groups int
 	// sets has the groups of the docs with bit 0, then those with bit 1, and so on.
-	sets    []uint64
+	sets []uint64
+	// short has those of the docs with at most one term, then with at most two, and so on.
+	short   []uint64
 	filters [][2]uint64
 }
 
 // slicesBytes is the memory of the slices of a segment.
 func slicesBytes(docs uint32) int64 {
 	groups := (int64(docs) + groupDocs - 1) / groupDocs
-	return setBits/8*groupDocs*groups + 16*int64(docs)
+	return (setBits+lengths)*8*groups + 16*int64(docs)
 }
 
 // whole reports whether the terms of all docs are there.
@@ -138,7 +144,7 @@ func (s *TermSlices) load(row []byte) {
 		if s.loaded%blockDocs == 0 {
 			docs := min(blockDocs, s.docs-s.loaded)
 			groups := (docs + groupDocs - 1) / groupDocs
-			s.blocks = append(s.blocks, sliceBlock{groups, make([]uint64, setBits*groups), make([][2]uint64, docs)})
+			s.blocks = append(s.blocks, sliceBlock{groups, make([]uint64, setBits*groups), make([]uint64, lengths*groups), make([][2]uint64, docs)})
 		}
 		block, at := &s.blocks[s.loaded/blockDocs], s.loaded%blockDocs
 		var low, high [groupDocs]uint64
@@ -146,6 +152,9 @@ func (s *TermSlices) load(row []byte) {
 		for i := range n {
 			t := readTerms(row[i*docTermsBytes:])
 			low[i], high[i], block.filters[at+i] = t.set[0], t.set[1], t.filter
+			for terms := max(t.terms(), 1); terms <= lengths; terms++ {
+				block.short[(terms-1)*block.groups+at/groupDocs] |= 1 << i
+			}
 		}
 		transpose(&low)
 		transpose(&high)
@@ -204,7 +213,8 @@ type SliceSearch struct {
 	s       *TermSlices
 	bits    []int       // of the terms in sets
 	filters [][2]uint64 // of the terms
-	// slices are those of the terms in the block in hand, and then empty ones up to a multiple of four.
+	// slices are those of the terms in the block in hand, then that of short docs, or an empty one, and empty ones up
+	// to a multiple of four.
 	slices [][]uint64
 	next   int    // the first doc behind the group in hand
 	from   int    // docs before this one are left out
@@ -215,21 +225,21 @@ var noDocs [blockGroups]uint64
 
 // Search begins a search for docs with some of the terms, which are hashes.
 func (s *TermSlices) Search(terms []uint64) *SliceSearch {
-	q := &SliceSearch{s: s, slices: make([][]uint64, (len(terms)+3)/4*4)}
+	q := &SliceSearch{s: s, slices: make([][]uint64, (len(terms)+1+3)/4*4)}
 	for _, t := range terms {
 		q.bits, q.filters = append(q.bits, setBit(t)), append(q.filters, termFilter(t))
 	}
 	return q
 }
 
-// Next gives the next doc that may have at least so many of the terms; false at the end. Beyond 16 it doesn't
-// tell a doc with 16 terms from one with more.
-func (q *SliceSearch) Next(least int) (ord uint32, ok bool) {
+// Next gives the next doc that may have at least so many of the terms; false at the end. Docs with more than short
+// terms in all, of 1 to 15, need one more. Beyond 16 it doesn't tell a doc with 16 terms from one with more.
+func (q *SliceSearch) Next(least, short int) (ord uint32, ok bool) {
 	for q.found == 0 {
 		if q.next >= q.s.docs {
 			return 0, false
 		}
-		q.scan(least)
+		q.scan(least, short)
 		q.leaveOut()
 	}
 	at := bits.TrailingZeros64(q.found)
@@ -269,13 +279,17 @@ func (q *SliceSearch) Shared(ord uint32, least int) (atMost, all int) {
 }
 
 // scan looks for the next group with a doc that may have enough terms, up to the end of its block.
-func (q *SliceSearch) scan(least int) {
+func (q *SliceSearch) scan(least, short int) {
 	block := &q.s.blocks[q.next/blockDocs]
 	groups, group := block.groups, q.next%blockDocs/groupDocs
 	for i := range q.slices {
 		if q.slices[i] = noDocs[:groups]; i < len(q.bits) {
 			q.slices[i] = block.sets[q.bits[i]*groups : (q.bits[i]+1)*groups]
 		}
+	}
+	if short >= 1 && short <= lengths {
+		q.slices[len(q.bits)] = block.short[(short-1)*groups : short*groups]
+		least++
 	}
 	// Each doc has a counter of four bits, whose bits are in one, two, four and eight. The counter begins at so much
 	// that it overflows with the last term that is needed.

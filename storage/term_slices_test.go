@@ -93,7 +93,7 @@ func TestTermSlices_FindAllDocs(t *testing.T) {
 		for n := rapid.IntRange(0, 30).Draw(t, "more"); len(terms) < n; {
 			terms = append(terms, hashed(uint64(5000+len(terms))))
 		}
-		least := rapid.IntRange(1, 20).Draw(t, "least")
+		least, short := rapid.IntRange(1, 20).Draw(t, "least"), rapid.IntRange(1, 20).Draw(t, "short")
 		from := uint32(0)
 		search := sliced.Search(terms)
 		shared := func(ord uint32) (n int) {
@@ -105,12 +105,12 @@ func TestTermSlices_FindAllDocs(t *testing.T) {
 			return n
 		}
 		for {
-			ord, there := search.Next(least)
+			ord, there := search.Next(least, short)
 			if !there {
 				ord = uint32(len(docs))
 			}
 			for at := from; at < ord; at++ {
-				if n := shared(at); n >= least {
+				if n := shared(at); n > least || n == least && len(docs[at]) <= short {
 					t.Fatalf("doc %d has %d terms, and is left out", at, n)
 				}
 			}
@@ -141,6 +141,46 @@ func TestTermSlices_FindAllDocs(t *testing.T) {
 	})
 	if 20*extra > asked {
 		t.Errorf("%d of %d docs pass without having the terms", extra, asked)
+	}
+}
+
+// Hardly any doc passes that has as many of the terms as a short one needs, and too many in all.
+func TestTermSlices_LongDocsNeedMore(t *testing.T) {
+	t.Parallel()
+	tx := segmentTx(t)
+	terms := []uint64{hashed(1), hashed(2), hashed(3), hashed(4)}
+	docs := make([][]uint64, 4000)
+	for i := range docs {
+		docs[i] = slices.Clone(terms[:2])
+		for n := range i % 20 {
+			docs[i] = append(docs[i], hashed(uint64(1000+20*i+n)))
+		}
+	}
+	segment := slicedDocs(t, tx, 1, 1_000_000, docs)
+	sliced := wholeSlices(t, tx, &segment)
+	for short := 4; short <= 16; short++ {
+		search := sliced.Search(terms)
+		passed, long, longPassed := 0, 0, 0
+		for _, d := range docs {
+			if len(d) > short {
+				long++
+			}
+		}
+		for {
+			ord, there := search.Next(2, short)
+			if !there {
+				break
+			}
+			if passed++; len(docs[ord]) > short {
+				longPassed++
+			}
+		}
+		if passed-longPassed != len(docs)-long {
+			t.Errorf("%d of the %d docs with at most %d terms pass", passed-longPassed, len(docs)-long, short)
+		}
+		if all := longPassed == long; all != (short > lengths) || !all && 3*longPassed > long {
+			t.Errorf("%d of the %d docs with more than %d terms pass", longPassed, long, short)
+		}
 	}
 }
 

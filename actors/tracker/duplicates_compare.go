@@ -68,6 +68,16 @@ func (d *duplicates) need(doc storage.Doc) int {
 	return int(math.Floor(last.Score*k+1e-9)) + 1
 }
 
+// longest is the largest number of terms of an issue that is among the best with so many in common, if it is not newer
+// than doc.
+func (d *duplicates) longest(need int, doc storage.Doc) int {
+	most := d.terms
+	for most < 2*need && d.wants(doc, score(need, d.terms, most+1)) {
+		most++
+	}
+	return most
+}
+
 // likeness has the parts of a stored issue that a comparison needs.
 type likeness struct {
 	ID         IssueID     `json:"id"`

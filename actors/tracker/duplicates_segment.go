@@ -64,7 +64,7 @@ func (d *segmentSearch) searchSlices(sliced *storage.TermSlices, terms []term) e
 		if need > len(terms) {
 			return nil
 		}
-		ord, ok := search.Next(need)
+		ord, ok := search.Next(need, d.longest(need, d.newest))
 		if !ok {
 			return nil
 		}
