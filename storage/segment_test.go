@@ -20,7 +20,7 @@ var testSegments = Segments{
 }
 
 // segmentTx opens a store in memory, and a batch to write segments to.
-func segmentTx(t *testing.T) *Tx {
+func segmentTx(t testing.TB) *Tx {
 	t.Helper()
 	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
 	t.Cleanup(func() { must(t, s.Close()) })

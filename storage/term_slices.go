@@ -216,16 +216,20 @@ type SliceSearch struct {
 	// slices are those of the terms in the block in hand, then that of short docs, or an empty one, and empty ones up
 	// to a multiple of four.
 	slices [][]uint64
-	next   int    // the first doc behind the group in hand
-	from   int    // docs before this one are left out
-	found  uint64 // docs of the group in hand that are still to be given
+	block  int                 // the block in hand; -1 before the first
+	passed [blockGroups]uint64 // its docs that may have enough, by group
+	group  int                 // the group behind the one in hand
+	groups int                 // of the block
+	first  int                 // the first doc of the group in hand
+	found  uint64              // docs of it that are still to be given
+	from   int                 // docs before this one are left out
 }
 
 var noDocs [blockGroups]uint64
 
 // Search begins a search for docs with some of the terms, which are hashes.
 func (s *TermSlices) Search(terms []uint64) *SliceSearch {
-	q := &SliceSearch{s: s, slices: make([][]uint64, (len(terms)+1+3)/4*4)}
+	q := &SliceSearch{s: s, slices: make([][]uint64, (len(terms)+1+3)/4*4), block: -1}
 	for _, t := range terms {
 		q.bits, q.filters = append(q.bits, setBit(t)), append(q.filters, termFilter(t))
 	}
@@ -233,32 +237,37 @@ func (s *TermSlices) Search(terms []uint64) *SliceSearch {
 }
 
 // Next gives the next doc that may have at least so many of the terms; false at the end. Docs with more than short
-// terms in all, of 1 to 15, need one more. Beyond 16 it doesn't tell a doc with 16 terms from one with more.
+// terms in all, of 1 to 15, need one more. Beyond 16 it doesn't tell a doc with 16 terms from one with more. Numbers
+// other than those of the last time hold from the next block on.
 func (q *SliceSearch) Next(least, short int) (ord uint32, ok bool) {
 	for q.found == 0 {
-		if q.next >= q.s.docs {
-			return 0, false
+		if q.group == q.groups {
+			next := max(q.block+1, q.from/blockDocs)
+			if next >= len(q.s.blocks) {
+				return 0, false
+			}
+			q.block, q.group = next, 0
+			q.scan(&q.s.blocks[next], least, short)
 		}
-		q.scan(least, short)
+		q.first = q.block*blockDocs + q.group*groupDocs
+		q.found = q.passed[q.group]
+		q.group++
 		q.leaveOut()
 	}
 	at := bits.TrailingZeros64(q.found)
 	q.found &= q.found - 1
-	return uint32(q.next - groupDocs + at), true
+	return uint32(q.first + at), true
 }
 
 // Skip leaves out the docs before the given one.
 func (q *SliceSearch) Skip(ord uint32) {
-	if q.from = int(ord); q.from >= q.next {
-		q.found, q.next = 0, q.from/groupDocs*groupDocs
-		return
-	}
+	q.from = int(ord)
 	q.leaveOut()
 }
 
 // leaveOut leaves out docs of the group in hand that are before from.
 func (q *SliceSearch) leaveOut() {
-	if before := q.from - (q.next - groupDocs); before > 0 {
+	if before := q.from - q.first; before > 0 {
 		q.found &= ^uint64(0) << before
 	}
 }
@@ -267,59 +276,43 @@ func (q *SliceSearch) leaveOut() {
 // docs with less than least of the terms it tells that they have none.
 func (q *SliceSearch) Shared(ord uint32, least int) (atMost, all int) {
 	doc := &q.s.blocks[ord/blockDocs].filters[ord%blockDocs]
-	left := len(q.filters) - least // terms that may be missing
+	atMost = len(q.filters)
 	for i := range q.filters {
-		if f := &q.filters[i]; doc[0]&f[0] == f[0] && doc[1]&f[1] == f[1] {
-			atMost++
-		} else if left--; left < 0 {
-			return 0, 0
-		}
+		missing := q.filters[i][0]&^doc[0] | q.filters[i][1]&^doc[1]
+		atMost -= int((missing | -missing) >> 63) // a branch here could not be predicted
+	}
+	if atMost < least {
+		return 0, 0
 	}
 	return atMost, int(doc[1] >> 56)
 }
 
-// scan looks for the next group with a doc that may have enough terms, up to the end of its block.
-func (q *SliceSearch) scan(least, short int) {
-	block := &q.s.blocks[q.next/blockDocs]
-	groups, group := block.groups, q.next%blockDocs/groupDocs
+// scan looks for the docs of a block that may have enough terms.
+func (q *SliceSearch) scan(block *sliceBlock, least, short int) {
+	q.groups = block.groups
 	for i := range q.slices {
-		if q.slices[i] = noDocs[:groups]; i < len(q.bits) {
-			q.slices[i] = block.sets[q.bits[i]*groups : (q.bits[i]+1)*groups]
+		if q.slices[i] = noDocs[:q.groups]; i < len(q.bits) {
+			q.slices[i] = block.sets[q.bits[i]*q.groups : (q.bits[i]+1)*q.groups]
 		}
 	}
 	if short >= 1 && short <= lengths {
-		q.slices[len(q.bits)] = block.short[(short-1)*groups : short*groups]
+		q.slices[len(q.bits)] = block.short[(short-1)*q.groups : short*q.groups]
 		least++
 	}
-	// Each doc has a counter of four bits, whose bits are in one, two, four and eight. The counter begins at so much
-	// that it overflows with the last term that is needed.
-	begin := mostCounted - min(max(least, 1), mostCounted)
-	bit := func(i int) uint64 { return -uint64(begin >> i & 1) }
-	one0, two0, four0, eight0 := bit(0), bit(1), bit(2), bit(3)
-	for ; group < groups; group++ {
-		one, two, four, eight, enough := one0, two0, four0, eight0, uint64(0)
-		for s := q.slices; len(s) >= 4; s = s[4:] {
-			a, b, c, d := s[0][group], s[1][group], s[2][group], s[3][group]
-			// Full adders: three bits of a weight make one of it and one of twice as much.
-			u := one ^ a
-			two1 := one&a | u&b
-			one = u ^ b
-			u = one ^ c
-			two2 := one&c | u&d
-			one = u ^ d
-			u = two ^ two1
-			four1 := two&two1 | u&two2
-			two = u ^ two2
-			eight1 := four & four1
-			four ^= four1
-			enough |= eight & eight1
-			eight ^= eight1
-		}
-		if enough != 0 {
-			q.found = enough
-			group++
-			break
+	begin := counterOf(mostCounted - min(max(least, 1), mostCounted))
+	passed := q.passed[:q.groups]
+	switch s := q.slices; len(s) {
+	case 4:
+		passedFour(passed, begin, s[0], s[1], s[2], s[3])
+	case 8:
+		passedEight(passed, begin, (*[8][]uint64)(s))
+	default:
+		for i := range passed {
+			n, enough := begin, uint64(0)
+			for s := q.slices; len(s) >= 4; s = s[4:] {
+				enough |= n.add(s[0][i], s[1][i], s[2][i], s[3][i])
+			}
+			passed[i] = enough
 		}
 	}
-	q.next = q.next/blockDocs*blockDocs + group*groupDocs
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -265,4 +266,39 @@ func TestTermSlices_Damaged(t *testing.T) {
 		}
 		must(t, r.Close())
 	}
+}
+
+// A search for a title of two to seven words among 100,000 titles.
+func BenchmarkSliceSearch(b *testing.B) {
+	tx := segmentTx(b)
+	random := rand.New(rand.NewPCG(5, 5))
+	title := func() (terms []uint64) {
+		for range 2 + random.IntN(6) {
+			terms = append(terms, hashed(uint64(math.Exp(random.Float64()*math.Log(25_000))))) // nearly Zipf's law
+		}
+		slices.Sort(terms)
+		return slices.Compact(terms)
+	}
+	docs := make([][]uint64, 100_000)
+	for i := range docs {
+		docs[i] = title()
+	}
+	segment := slicedDocs(b, tx, 1, 1_000_000, docs)
+	sliced := wholeSlices(b, tx, &segment)
+	b.ResetTimer()
+	passed := 0
+	for b.Loop() {
+		terms := title()
+		least := (len(terms) + 1) / 2
+		search := sliced.Search(terms)
+		for {
+			ord, there := search.Next(least, 2*least)
+			if !there {
+				break
+			}
+			search.Shared(ord, least)
+			passed++
+		}
+	}
+	b.ReportMetric(float64(passed)/float64(b.N), "docs/op")
 }
