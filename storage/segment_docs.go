@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"sort"
 )
 
@@ -33,6 +34,36 @@ func (l *OrdList) Next(from uint32) (uint32, bool, error) {
 		return 0, false, nil
 	}
 	return (*l)[0], true, nil
+}
+
+// OrdSet streams ordinals given in any order: bit i of its words is for ordinal i.
+type OrdSet []uint64
+
+// NewOrdSet gives a stream of the ordinals of a segment with so many docs, and none of more.
+func NewOrdSet(ords []uint32, docs uint32) OrdSet {
+	set := make(OrdSet, (uint64(docs)+63)/64)
+	for _, ord := range ords {
+		if ord < docs {
+			set[ord/64] |= 1 << (ord % 64)
+		}
+	}
+	return set
+}
+
+// Next implements Ords.
+func (s OrdSet) Next(from uint32) (uint32, bool, error) {
+	word := int(from / 64)
+	if word >= len(s) {
+		return 0, false, nil
+	}
+	left := s[word] &^ (1<<(from%64) - 1)
+	for left == 0 {
+		if word++; word == len(s) {
+			return 0, false, nil
+		}
+		left = s[word]
+	}
+	return uint32(64*word + bits.TrailingZeros64(left)), true, nil
 }
 
 // AnyOrds streams what is in any of the streams.

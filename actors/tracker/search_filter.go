@@ -192,10 +192,16 @@ func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (sto
 		}
 		return any, nil
 	}
+	if len(terms) > 1 && len(ords) > int(of.Docs)/sortedOrds {
+		return storage.NewOrdSet(ords, of.Docs), nil // for so many it takes less time than to sort them
+	}
 	slices.Sort(ords)
 	list := storage.OrdList(slices.Compact(ords))
 	return &list, nil
 }
+
+// sortedOrds is how many docs a segment has for each ordinal of the longest list that is sorted.
+const sortedOrds = 256
 
 // matches looks at the text of an issue where no stream vouches for it.
 func (s *textSearch) matches(rec storage.Record) (bool, error) {
