@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/cockroachdb/pebble/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 // MaxProblems bounds how many problems a Report lists; more are only counted.
@@ -49,11 +51,12 @@ func (r *Report) Clean() bool { return r.Found == 0 }
 // follows from a record, and every record has all of its entries; that the bytes
 // kept as counted are there; and whatever the schemas' own checks add.
 //
-// It reads the state once, in order, and its memory does not depend on how much
-// there is: entries found and entries due are compared as sums of hashes, per
-// index and workspace (shard-wide: per index and shard). Only an index that
-// differs is gone through again key by key, with at most detailBatch hashes of 8
-// bytes in memory at once.
+// It reads the state once, as many shards at a time as there are processors, each in
+// order, and its memory does not depend on how much there is: entries found and entries
+// due are compared as sums of hashes, per index and workspace (shard-wide: per index and
+// shard). Only an index that differs is gone through again key by key, with at most
+// detailBatch hashes of 8 bytes in memory for a shard at once. The schemas' checks of
+// different shards run at the same time. Problems are in the order of the shards.
 //
 // An error means that the walk itself failed, not that something is wrong.
 func Verify(ctx context.Context, db *pebble.DB, schemas ...*Schema) (*Report, error) {
@@ -63,13 +66,52 @@ func Verify(ctx context.Context, db *pebble.DB, schemas ...*Schema) (*Report, er
 	}
 	snap := db.NewSnapshot()
 	defer func() { _ = snap.Close() }()
-	v := &verifier{Walk: Walk{db: snap}, ctx: ctx, schemas: schemas, keepers: all, report: &Report{}, meter: NewMeter(schemas...)}
-	if err := v.run(); err != nil {
+	report, err := verifyShards(ctx, Walk{db: snap}, schemas, all)
+	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	return v.report, nil
+	return report, nil
 }
 
+func verifyShards(ctx context.Context, walk Walk, schemas []*Schema, keepers map[TableID]*keeper) (*Report, error) {
+	shards, err := walk.Shards()
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]Report, max(1, len(shards)))
+	all, shared := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range reports {
+		// Keys that are of no shard are between two, before the first or behind the last.
+		var part pebble.IterOptions
+		if i > 0 {
+			part.LowerBound, _ = ShardRange(shards[i])
+		}
+		if i+1 < len(shards) {
+			part.UpperBound, _ = ShardRange(shards[i+1])
+		}
+		v := &verifier{Walk: walk, ctx: shared, schemas: schemas, keepers: keepers, report: &reports[i], meter: NewMeter(schemas...)}
+		all.Go(func() error { return v.run(&part) })
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	for i := range reports {
+		report.join(&reports[i])
+	}
+	for _, s := range schemas {
+		if s.CheckStore == nil {
+			continue
+		}
+		if err := s.CheckStore(&walk, report.add); err != nil {
+			return nil, err
+		}
+	}
+	return report, nil
+}
+
+// verifier verifies one shard.
 type verifier struct {
 	Walk
 	ctx     context.Context
@@ -88,8 +130,8 @@ type verifier struct {
 	scratch    []byte
 }
 
-func (v *verifier) run() error {
-	it, err := v.db.NewIter(&pebble.IterOptions{})
+func (v *verifier) run(part *pebble.IterOptions) error {
+	it, err := v.db.NewIter(part)
 	if err != nil {
 		return fmt.Errorf("open an iterator: %w", err)
 	}
@@ -133,14 +175,6 @@ func (v *verifier) run() error {
 	}
 	if begun {
 		if err := v.endRange(v.view.Shard() + 1); err != nil {
-			return err
-		}
-	}
-	for _, s := range v.schemas {
-		if s.CheckStore == nil {
-			continue
-		}
-		if err := s.CheckStore(&v.Walk, v.report.add); err != nil {
 			return err
 		}
 	}
@@ -282,6 +316,14 @@ func (v *verifier) checked(p Problem) {
 func (v *verifier) problem(p Problem) {
 	p.Shard, p.Workspace = v.view.Shard(), v.view.Workspace()
 	v.report.add(p)
+}
+
+// join adds what was found elsewhere.
+func (r *Report) join(o *Report) {
+	r.Workspaces, r.Records, r.Entries, r.Rows = r.Workspaces+o.Workspaces, r.Records+o.Records, r.Entries+o.Entries, r.Rows+o.Rows
+	r.Problems = append(r.Problems, o.Problems[:min(len(o.Problems), MaxProblems-len(r.Problems))]...)
+	r.Unfinished = append(r.Unfinished, o.Unfinished[:min(len(o.Unfinished), MaxProblems-len(r.Unfinished))]...)
+	r.Found, r.Awaited = r.Found+o.Found, r.Awaited+o.Awaited
 }
 
 func (r *Report) add(p Problem) {

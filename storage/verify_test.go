@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -215,6 +216,52 @@ func TestVerify_SchemaChecks(t *testing.T) {
 	cancel()
 	if _, err := Verify(ctx, s.State(), noteSchema); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled walk came back as %v", err)
+	}
+}
+
+// Shards are verified at the same time. Problems are in the order of the shards, and keys of no shard are among them
+// once, wherever they are.
+func TestVerify_ManyShards(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	var want []string
+	short := func(key ...byte) {
+		must(t, s.State().Set(key, nil, pebble.NoSync))
+		want = append(want, "state")
+	}
+	short(0)
+	short(0, 1, 5)
+	for shard := Shard(1); shard <= 40; shard++ {
+		tx := NewTx(s.State(), shard, wsA)
+		for i := 1; i <= 3; i++ {
+			n := newNote(i)
+			n.Labels, n.Due = []string{"x"}, uint64(i)
+			insert(t, tx, n)
+		}
+		must(t, tx.SetNumber(countTable, nil, 3))
+		if shard%3 == 0 {
+			must(t, tx.SetValue(TableID(60+shard), []byte("k"), nil))
+			want = append(want, fmt.Sprintf("id %d", 60+shard))
+		}
+		apply(t, s, tx)
+		must(t, tx.Close())
+		short(0, byte(shard), 255, 1)
+	}
+	short(0, 200)
+	short(7)
+	r := ok(Verify(t.Context(), s.State(), noteSchema))(t)
+	var got []string
+	for _, p := range r.Problems {
+		got = append(got, p.Table)
+		if p.Table != "state" && p.Table != fmt.Sprintf("id %d", 60+p.Shard) {
+			t.Errorf("%s", p)
+		}
+	}
+	if !slices.Equal(got, want) || r.Found != int64(len(want)) {
+		t.Errorf("%d found, problems %q, want %q", r.Found, got, want)
+	}
+	if r.Workspaces != 40 || r.Records != 120 {
+		t.Errorf("report of %d workspaces and %d records", r.Workspaces, r.Records)
 	}
 }
 
