@@ -26,8 +26,8 @@ const (
 	blockDocs       = groupDocs * blockGroups
 	// mostCounted is the most terms in common that a search tells from less.
 	mostCounted = 16
-	// lengths are the numbers of terms by which docs are told apart: one has at most 1, 2 and so on.
-	lengths = 15
+	// mostShort is the most terms of a doc that a search can count as short.
+	mostShort = 15
 )
 
 // docTerms are the terms of a doc. The upper eight bits of the filter are their number, of at most 255.
@@ -132,7 +132,7 @@ type sliceBlock struct {
 // slicesBytes is the memory of the slices of a segment.
 func slicesBytes(docs uint32) int64 {
 	groups := (int64(docs) + groupDocs - 1) / groupDocs
-	return (setBits+lengths)*8*groups + 16*int64(docs)
+	return (setBits+mostShort)*8*groups + 16*int64(docs)
 }
 
 // whole reports whether the terms of all docs are there.
@@ -144,7 +144,7 @@ func (s *TermSlices) load(row []byte) {
 		if s.loaded%blockDocs == 0 {
 			docs := min(blockDocs, s.docs-s.loaded)
 			groups := (docs + groupDocs - 1) / groupDocs
-			s.blocks = append(s.blocks, sliceBlock{groups, make([]uint64, setBits*groups), make([]uint64, lengths*groups), make([][2]uint64, docs)})
+			s.blocks = append(s.blocks, sliceBlock{groups, make([]uint64, setBits*groups), make([]uint64, mostShort*groups), make([][2]uint64, docs)})
 		}
 		block, at := &s.blocks[s.loaded/blockDocs], s.loaded%blockDocs
 		var low, high [groupDocs]uint64
@@ -152,7 +152,7 @@ func (s *TermSlices) load(row []byte) {
 		for i := range n {
 			t := readTerms(row[i*docTermsBytes:])
 			low[i], high[i], block.filters[at+i] = t.set[0], t.set[1], t.filter
-			for terms := max(t.terms(), 1); terms <= lengths; terms++ {
+			for terms := max(t.terms(), 1); terms <= mostShort; terms++ {
 				block.short[(terms-1)*block.groups+at/groupDocs] |= 1 << i
 			}
 		}
@@ -295,7 +295,7 @@ func (q *SliceSearch) scan(block *sliceBlock, least, short int) {
 			q.slices[i] = block.sets[q.bits[i]*q.groups : (q.bits[i]+1)*q.groups]
 		}
 	}
-	if short >= 1 && short <= lengths {
+	if short >= 1 && short <= mostShort {
 		q.slices[len(q.bits)] = block.short[(short-1)*q.groups : short*q.groups]
 		least++
 	}

@@ -179,7 +179,7 @@ func TestTermSlices_LongDocsNeedMore(t *testing.T) {
 		if passed-longPassed != len(docs)-long {
 			t.Errorf("%d of the %d docs with at most %d terms pass", passed-longPassed, len(docs)-long, short)
 		}
-		if all := longPassed == long; all != (short > lengths) || !all && 3*longPassed > long {
+		if all := longPassed == long; all != (short > mostShort) || !all && 3*longPassed > long {
 			t.Errorf("%d of the %d docs with more than %d terms pass", longPassed, long, short)
 		}
 	}

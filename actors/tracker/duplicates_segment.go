@@ -59,12 +59,16 @@ func (d *segmentSearch) searchSlices(sliced *storage.TermSlices, terms []term) e
 		hashes = append(hashes, t.hash)
 	}
 	search := sliced.Search(hashes)
+	need, short := 0, 0
 	for d.goesOn() {
-		need := d.need(d.newest)
+		// The true value of short may fall while need stays. Then a few more titles are looked at.
+		if now := d.need(d.newest); now != need {
+			need, short = now, d.longest(now, d.newest)
+		}
 		if need > len(terms) {
 			return nil
 		}
-		ord, ok := search.Next(need, d.longest(need, d.newest))
+		ord, ok := search.Next(need, short)
 		if !ok {
 			return nil
 		}
