@@ -30,10 +30,12 @@ import (
 // follower has these. So an empty one follows here as well, when no answer has come for a moment.
 type pipeline struct {
 	raft.AppendPipeline
-	last     func() uint64 // index of the newest entry in this node's log
-	resume   func()        // makes Raft send what the follower lacks; nil for nothing
-	silent   *atomic.Bool  // nothing is sent while it is set; nil: never
-	inFlight atomic.Int64  // requests without an answer
+	last   func() uint64 // index of the newest entry in this node's log
+	resume func()        // makes Raft send what the follower lacks; nil for nothing
+	silent *atomic.Bool  // nothing is sent while it is set; nil: never
+	// await waits until a request may be sent; nil: at once.
+	await    func(*raft.AppendEntriesRequest) error
+	inFlight atomic.Int64 // requests without an answer
 	answers  chan raft.AppendFuture
 	quit     chan struct{}
 	once     sync.Once
@@ -59,6 +61,11 @@ func newPipeline(to raft.AppendPipeline, last func() uint64, resume func()) *pip
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	if p.silent != nil && p.silent.Load() {
 		return nil, errSilent
+	}
+	if p.await != nil {
+		if err := p.await(args); err != nil {
+			return nil, err
+		}
 	}
 	p.inFlight.Add(1)
 	future, err := p.AppendPipeline.AppendEntries(args, resp)

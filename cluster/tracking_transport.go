@@ -200,18 +200,6 @@ func (w *trackingTransport) Close() error {
 // errSilent is returned while this member sends its followers nothing.
 var errSilent = errors.New("cluster: this member makes no progress and sends its followers nothing")
 
-// probe reports whether Raft's own goroutine takes a request at this moment: one of an old term, which
-// it answers without doing anything.
-func (w *trackingTransport) probe() bool {
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}
-	select {
-	case w.requests <- raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}:
-		return true
-	default:
-		return false
-	}
-}
-
 // triggerElection makes this member stand for election at once, with the request that a leader
 // sends to its successor. A leader that gets it continues in a new term or loses the leadership.
 func (w *trackingTransport) triggerElection() {
@@ -248,6 +236,9 @@ func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerA
 func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if w.silent.Load() {
 		return errSilent
+	}
+	if err := w.awaitMembers(id, args); err != nil {
+		return err
 	}
 	sent, last := w.leaseClock(), w.last()
 	err := w.Transport.AppendEntries(id, target, args, resp)
@@ -367,6 +358,7 @@ func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.
 	}
 	p := newPipeline(to, w.last, w.resume)
 	p.silent = &w.silent
+	p.await = func(args *raft.AppendEntriesRequest) error { return w.awaitMembers(id, args) }
 	return p, nil
 }
 
