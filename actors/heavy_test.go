@@ -1,13 +1,13 @@
 package actors
 
 import (
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/processors"
 )
 
 type heavyIn struct {
@@ -30,7 +30,7 @@ func TestDo_HeavyQueriesTakeTurns(t *testing.T) {
 		b := setup(t)
 		w := workspaceNumber(1)
 		b.mustCount(w, 1)
-		most := runtime.GOMAXPROCS(0)
+		most := processors.Count()
 		in := heavyIn{Ran: make(chan int, most+4), Leave: make(chan struct{})}
 		answered := make(chan error, most+4)
 		ask := func(number int, deadline time.Duration) {
@@ -86,7 +86,7 @@ func TestDo_HeavyQueriesTakeTurnsByWorkspace(t *testing.T) {
 			b.mustCount(workspaceNumber(n), 1)
 		}
 		const backlog = 100
-		most := runtime.GOMAXPROCS(0)
+		most := processors.Count()
 		in := heavyIn{Ran: make(chan int, backlog+2), Leave: make(chan struct{})}
 		answered := make(chan error, backlog+2)
 		ask := func(workspace int) {
@@ -151,7 +151,7 @@ func TestDo_LongQueriesPause(t *testing.T) {
 		for n := 1; n <= 2; n++ {
 			b.mustCount(workspaceNumber(n), 1)
 		}
-		most, began := runtime.GOMAXPROCS(0), time.Now()
+		most, began := processors.Count(), time.Now()
 		answered := make(chan error, 2*most)
 		for range 2 * most {
 			req := request(workspaceNumber(1))

@@ -65,10 +65,10 @@ func TestFaults_OwnersDieOneAfterAnother(t *testing.T) {
 	w, disks := crashable(t, names...)
 	var acked []string
 	for round := range 3 {
-		owner := w.owner(t, 1, names...)
+		var owner *running
 		for i := range 20 {
 			row := fmt.Sprintf("%d-%d", round, i)
-			owner.mustPropose(t, 1, row)
+			owner = w.keep(t, 1, row, names...)
 			acked = append(acked, row)
 		}
 		dead := owner.Name()
@@ -82,7 +82,7 @@ func TestFaults_OwnersDieOneAfterAnother(t *testing.T) {
 		}
 		w.boot(t, dead, disks[dead], dead == "a", 1)
 	}
-	w.owner(t, 1, names...).mustPropose(t, 1, "last")
+	w.keep(t, 1, "last", names...)
 	w.same(t, 1, names...)
 }
 

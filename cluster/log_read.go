@@ -71,8 +71,9 @@ func (e *LogEntry) Batch() ([]byte, error) {
 }
 
 // HoldLog has this node keep a shard's log for a time, so that ReadLog finds entries that are applied
-// from now on. The log is truncated all the same when it grows past a bound, or when the disk is
-// short of space; nor does another node keep it that becomes the owner.
+// from now on. A truncation that has begun goes on, and may take some of them. The log is truncated all
+// the same when it grows past a bound, or when the disk is short of space; nor does another node keep it
+// that becomes the owner.
 func (n *Node) HoldLog(shard storage.Shard, period time.Duration) {
 	if g := n.group(shard); g != nil {
 		g.heldUntil.Store(n.tuning.clock() + int64(period))

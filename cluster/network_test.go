@@ -195,6 +195,19 @@ func (w *network) owner(t testing.TB, shard storage.Shard, among ...string) *run
 	return owner
 }
 
+// keep has the shard's owner, one of the nodes, write a row until it is acknowledged, and returns that
+// node. The shard may change hands before.
+func (w *network) keep(t testing.TB, shard storage.Shard, row string, among ...string) *running {
+	t.Helper()
+	var owner *running
+	testkit.Eventually(t, row+" is acknowledged", func() bool {
+		owner = w.owner(t, shard, among...)
+		epoch, ok := owner.Owner(shard)
+		return ok && owner.propose(shard, epoch, write(t, owner.store, shard, row)) == nil
+	})
+	return owner
+}
+
 // threeNodes is a shard on three nodes, grown from one.
 func threeNodes(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 	t.Helper()
