@@ -102,6 +102,7 @@ func (w *trackingTransport) arrive(rpc *raft.RPC) bool {
 		rpc.Respond(nil, errVoteBefore)
 		return true
 	}
+	boundCommit(rpc)
 	answered := w.intercept != nil && w.intercept(rpc)
 	if vote && answered {
 		w.voting.Add(-1)
