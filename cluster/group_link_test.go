@@ -364,11 +364,11 @@ func TestGroupLink_Hurry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for queued := 0; queued == 0; {
+	testkit.Eventually(t, "the heartbeat waits", func() bool {
 		link.mu.Lock()
-		queued = len(link.queue)
-		link.mu.Unlock()
-	}
+		defer link.mu.Unlock()
+		return len(link.queue) > 0
+	})
 	end := second.beginRound()
 	if err := <-answered; err != nil {
 		t.Fatal(err)

@@ -3,11 +3,8 @@ package storage
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Docs is a stream of docs, newest first.
@@ -145,14 +142,10 @@ func (b *DocsExcept) Close() error { return b.From.Close() }
 // a record is skipped. The list always closes the stream.
 func FromDocs(table TableID, d Docs) Match { return Match{kind: matchDocs, index: table, docs: d} }
 
-// docSource turns a stream of docs into one of primary keys. It looks up in the table the part of a
-// key that is not in its doc.
+// docSource turns a stream of docs into one of primary keys.
 type docSource struct {
 	docs Docs
-	it   *pebble.Iterator // over the table's records
-	full []byte           // a key of the table, up to its fields
-	skip int
-	pk   []byte
+	docRows
 }
 
 func (s *docSource) seek(target []byte) ([]byte, error) {
@@ -179,21 +172,3 @@ func (s *docSource) seek(target []byte) ([]byte, error) {
 		most = doc - 1
 	}
 }
-
-// find finds the primary key of a doc's record.
-func (s *docSource) find(doc Doc) (bool, error) {
-	if len(s.pk) > 0 && DocOfKey(s.pk) == doc {
-		return true, nil
-	}
-	s.full = DocKey(s.full[:s.skip], doc)
-	if !s.it.SeekGE(s.full) || !bytes.HasPrefix(s.it.Key(), s.full) {
-		if err := s.it.Error(); err != nil {
-			return false, fmt.Errorf("look up a doc: %w", err)
-		}
-		return false, nil
-	}
-	s.pk = append(s.pk[:0], s.it.Key()[s.skip:]...)
-	return true, nil
-}
-
-func (s *docSource) close() { _ = s.it.Close() }

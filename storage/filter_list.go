@@ -26,30 +26,29 @@ func (t *Table[T]) ListSelected(r Reader, selected *Selection, docs Docs, after 
 		return nil, err
 	}
 	v := r.Reader()
-	it, skip, err := v.iterate(t.ID, nil)
+	it, _, err := v.iterate(t.ID, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	defer func() { _ = it.Close() }()
-	full := append(make([]byte, 0, skip+8), v.fullKey(t.ID, nil)...)
+	rows := newDocRows(it, v.fullKey(t.ID, nil))
+	defer rows.close()
+	if docs == nil {
+		rows.near = 0 // only a search's newest docs are next to each other
+	}
 	for ; found; doc, found, err = common(selected, docs, &most, leaps) {
-		full = DocKey(full[:skip], doc)
-		if !it.SeekGE(full) || !bytes.HasPrefix(it.Key(), full) {
-			if err := it.Error(); err != nil {
-				return nil, fmt.Errorf("%s: read a record: %w", t.Name, err)
-			}
-			return nil, fmt.Errorf("%s: %w", t.Name, ErrFilterSets)
+		is, err := rows.find(doc)
+		if err == nil && !is {
+			err = ErrFilterSets
 		}
-		if pk := it.Key()[skip:]; bytes.Compare(pk, after) > 0 {
-			value, err := it.ValueAndErr()
-			if err != nil {
-				return nil, fmt.Errorf("%s: read a record: %w", t.Name, err)
-			}
-			rec, err := ParseRecord(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if bytes.Compare(rows.pk, after) > 0 {
+			rec, err := rows.record()
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.Name, err)
 			}
-			more, err := fn(pk, rec)
+			more, err := fn(rows.pk, rec)
 			if err != nil || !more {
 				return nil, err
 			}

@@ -89,6 +89,7 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 	}
 	defer func() { _ = records.Close() }()
 	sources := make([]source, 0, len(matches))
+	var docs *docSource
 	defer func() {
 		for _, s := range sources {
 			s.close()
@@ -100,6 +101,9 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		sources = append(sources, s)
+		if d, ok := s.(*docSource); ok {
+			docs = d
+		}
 	}
 	full := append(make([]byte, 0, skip+ListedKeyLen), v.fullKey(t.ID, nil)...)
 	target := make([]byte, 0, ListedKeyLen+1)
@@ -117,18 +121,13 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 		if *leaps <= 0 && len(target) > 0 {
 			return before(target), nil
 		}
-		full = append(full[:skip], target...)
-		if !records.SeekGE(full) || !bytes.Equal(records.Key(), full) {
-			if err := records.Error(); err != nil {
-				return nil, fmt.Errorf("%s: read a record: %w", t.Name, err)
-			}
-			return nil, fmt.Errorf("%s: an index entry names a record that is not there", t.Name)
+		var rec Record
+		if docs != nil && bytes.Equal(docs.pk, target) { // it has looked the record up
+			rec, err = docs.record()
+		} else {
+			full = append(full[:skip], target...)
+			rec, err = recordAt(records, full)
 		}
-		value, err := records.ValueAndErr()
-		if err != nil {
-			return nil, fmt.Errorf("%s: read a record: %w", t.Name, err)
-		}
-		rec, err := ParseRecord(value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -141,6 +140,21 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 		}
 		target = append(target, 0)
 	}
+}
+
+// recordAt reads the record of a key that an index has.
+func recordAt(it *pebble.Iterator, key []byte) (Record, error) {
+	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+		if err := it.Error(); err != nil {
+			return Record{}, fmt.Errorf("read a record: %w", err)
+		}
+		return Record{}, errors.New("an index entry names a record that is not there")
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return Record{}, fmt.Errorf("read a record: %w", err)
+	}
+	return ParseRecord(value)
 }
 
 // closeStreams ends the streams that matches were given.
@@ -205,8 +219,7 @@ func (v *View) open(like *pebble.Iterator, m Match) (source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open an iterator: %w", err)
 		}
-		full := append(make([]byte, 0, prefixLen+1+ListedKeyLen), v.fullKey(m.index, nil)...)
-		return &docSource{docs: m.docs, it: it, full: full, skip: len(full), pk: make([]byte, 0, ListedKeyLen)}, nil
+		return &docSource{m.docs, newDocRows(it, v.fullKey(m.index, nil))}, nil
 	case matchAny:
 		u := &union{}
 		for _, part := range m.any {

@@ -113,7 +113,7 @@ type DocColumn struct {
 	s      *Segment
 	firsts []byte // the first doc of each block; nil until Ord needs them
 	block  []byte
-	at     int // number of the block
+	at     int // number of the block; -1: block has none
 }
 
 // DocColumn reads which doc has an ordinal, for one goroutine.
@@ -140,7 +140,11 @@ func (c *DocColumn) load(block int) (err error) {
 		return nil
 	}
 	c.at = -1
-	if c.block, err = c.r.column(c.s.Number, docColumn, block); err == nil {
+	own := c.block
+	if c.r.blocks != nil {
+		own = nil // others read it
+	}
+	if c.block, err = c.r.column(c.s.Number, docColumn, block, own); err == nil {
 		if len(c.block) != 8*min(docsPerBlock, int(c.s.Docs)-block*docsPerBlock) {
 			return c.r.wrap(fmt.Errorf("%w: block of %d bytes of docs", ErrFormat, len(c.block)))
 		}

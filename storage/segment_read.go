@@ -374,27 +374,28 @@ func (r *SegmentReader) value(fields []byte) ([]byte, error) {
 
 var errColumn = errors.New("a column of the segment lacks a block")
 
-func (r *SegmentReader) column(segment uint32, kind byte, block int) ([]byte, error) {
+// column reads a block of a column into buf, which may be nil, or returns the one that is kept in memory.
+func (r *SegmentReader) column(segment uint32, kind byte, block int, buf []byte) ([]byte, error) {
 	if r.blocks != nil && kind == docColumn {
 		s := r.blocks.of(segment)
-		return r.blocks.column(s, &s.docs, block, func() ([]byte, error) { return r.readColumn(segment, kind, block) })
+		return r.blocks.column(s, &s.docs, block, func() ([]byte, error) { return r.readColumn(segment, kind, block, nil) })
 	}
-	return r.readColumn(segment, kind, block)
+	return r.readColumn(segment, kind, block, buf)
 }
 
-func (r *SegmentReader) readColumn(segment uint32, kind byte, block int) ([]byte, error) {
-	value, err := r.value(binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)))
+func (r *SegmentReader) readColumn(segment uint32, kind byte, block int, buf []byte) ([]byte, error) {
+	value, err := r.v.Value(r.s.ID, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), buf)
 	if err == nil && value == nil {
-		err = r.wrap(errColumn)
+		err = errColumn
 	}
-	return value, err
+	return value, r.wrap(err)
 }
 
 // Lengths reads the lengths of all docs of a segment, by ordinal.
 func (r *SegmentReader) Lengths(s *Segment, b []byte) ([]byte, error) {
 	b = b[:0]
 	for i := 0; i < int(s.Docs); i += lengthsPerBlock {
-		part, err := r.column(s.Number, lengthColumn, i/lengthsPerBlock)
+		part, err := r.column(s.Number, lengthColumn, i/lengthsPerBlock, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -410,7 +411,7 @@ func (r *SegmentReader) Lengths(s *Segment, b []byte) ([]byte, error) {
 // a segment with several classes.
 func (r *SegmentReader) ClassColumn(s *Segment) (b []byte, err error) {
 	for i := 0; i < int(s.Docs); i += classesPerBlock {
-		part, err := r.column(s.Number, classColumn, i/classesPerBlock)
+		part, err := r.column(s.Number, classColumn, i/classesPerBlock, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -233,15 +234,8 @@ func (s *textSearch) matches(rec storage.Record) (bool, error) {
 // does not escape. Letters other than those of ASCII have many forms: if the issue has
 // some the answer is yes.
 func (s *textSearch) mayHave(body []byte, words [][]byte) bool {
-	s.folded = append(s.folded[:0], body...)
-	other := byte(0)
-	for i, c := range s.folded {
-		other |= c
-		if 'A' <= c && c <= 'Z' {
-			s.folded[i] = c + 'a' - 'A'
-		}
-	}
-	if other >= utf8.RuneSelf {
+	var ascii bool
+	if s.folded, ascii = appendLower(s.folded[:0], body); !ascii {
 		return true
 	}
 	for _, word := range words {
@@ -250,6 +244,33 @@ func (s *textSearch) mayHave(body []byte, words [][]byte) bool {
 		}
 	}
 	return true
+}
+
+// appendLower appends text with its letters in lower case, eight bytes at a time. It returns false, and not the
+// text, where some of it is not ASCII.
+func appendLower(b, text []byte) ([]byte, bool) {
+	const all = 0x0101010101010101 // times a byte: eight of it
+	from := len(b)
+	b = append(b, text...)
+	rest := b[from:]
+	for ; len(rest) >= 8; rest = rest[8:] {
+		x := binary.LittleEndian.Uint64(rest)
+		if x&(0x80*all) != 0 {
+			return b, false
+		}
+		// The upper bit of each byte of upper is that of a capital letter: from 'A' on, and not behind 'Z'.
+		upper := (x + (0x80-'A')*all) &^ (x + (0x80-'Z'-1)*all) & (0x80 * all)
+		binary.LittleEndian.PutUint64(rest, x|upper>>2) // 0x20 makes a letter a small one
+	}
+	for i, c := range rest {
+		if c >= utf8.RuneSelf {
+			return b, false
+		}
+		if 'A' <= c && c <= 'Z' {
+			rest[i] = c + 'a' - 'A'
+		}
+	}
+	return b, true
 }
 
 // begins reports whether each of the words begins a word of one of the texts.
