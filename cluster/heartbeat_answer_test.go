@@ -44,8 +44,9 @@ func TestHeartbeatAnswer(t *testing.T) {
 	}
 	contact := b.raft.LastContact()
 	testkit.Eventually(t, "Raft hears from the leader, too", func() bool { return b.raft.LastContact().After(contact) })
-	if b.raft.CurrentTerm() != term || b.raft.State() != raft.Follower {
-		t.Errorf("the follower is %v in term %d, was in %d", b.raft.State(), b.raft.CurrentTerm(), term)
+	// On a busy machine the leader may have lost its followers meanwhile.
+	if state, now := b.raft.State(), b.raft.CurrentTerm(); a.raft.CurrentTerm() == term && (now != term || state != raft.Follower) {
+		t.Errorf("the follower is %v in term %d, was in %d", state, now, term)
 	}
 	if heard := b.heard(); time.Since(heard) > relaxedTimeout {
 		t.Errorf("heard from the leader at %v", heard)
