@@ -68,12 +68,6 @@ func (r *docRows) at() bool {
 }
 
 // record reads the record that was found. It is valid until the next call of find.
-func (r *docRows) record() (Record, error) {
-	value, err := r.it.ValueAndErr()
-	if err != nil {
-		return Record{}, fmt.Errorf("read a record: %w", err)
-	}
-	return ParseRecord(value)
-}
+func (r *docRows) record() (Record, error) { return currentRecord(r.it) }
 
 func (r *docRows) close() { _ = r.it.Close() }

@@ -150,6 +150,11 @@ func recordAt(it *pebble.Iterator, key []byte) (Record, error) {
 		}
 		return Record{}, errors.New("an index entry names a record that is not there")
 	}
+	return currentRecord(it)
+}
+
+// currentRecord reads the record that an iterator is at. It is valid until the iterator moves.
+func currentRecord(it *pebble.Iterator) (Record, error) {
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return Record{}, fmt.Errorf("read a record: %w", err)

@@ -246,8 +246,8 @@ func (s *textSearch) mayHave(body []byte, words [][]byte) bool {
 	return true
 }
 
-// appendLower appends text with its letters in lower case, eight bytes at a time. It returns false, and not the
-// text, where some of it is not ASCII.
+// appendLower appends text with its letters in lower case, eight bytes at a time. It returns false where some of
+// the text is not ASCII; then not all letters are in lower case.
 func appendLower(b, text []byte) ([]byte, bool) {
 	const all = 0x0101010101010101 // times a byte: eight of it
 	from := len(b)
