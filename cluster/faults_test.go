@@ -35,6 +35,12 @@ func (w *network) kill(t testing.TB, name string, disk *vfs.MemFS, others ...str
 func crashable(t testing.TB, names ...string) (*network, map[string]*vfs.MemFS) {
 	t.Helper()
 	w := newNetwork()
+	return w, w.growCrashable(t, names...)
+}
+
+// growCrashable boots the nodes of crashable, and returns their disks.
+func (w *network) growCrashable(t testing.TB, names ...string) map[string]*vfs.MemFS {
+	t.Helper()
 	disks := map[string]*vfs.MemFS{}
 	for i, name := range names {
 		disks[name] = vfs.NewCrashableMem()
@@ -47,7 +53,7 @@ func crashable(t testing.TB, names ...string) (*network, map[string]*vfs.MemFS) 
 			w.addVoter(t, first, shard, name)
 		}
 	}
-	return w, disks
+	return disks
 }
 
 func namesBut(names []string, one string) (rest []string) {

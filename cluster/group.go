@@ -55,6 +55,7 @@ type group struct {
 
 	relaxed    atomic.Int64 // Raft's time-outs while they are high, else 0; see relax.go
 	heardAfter atomic.Int64 // when a heartbeat was last answered in Raft's place: nanoseconds after started
+	untold     untoldWatch  // entries that this follower does not know to be committed
 
 	declaring waitClock   // of the claim or release in flight
 	stuck     atomic.Bool // the disk takes no entries

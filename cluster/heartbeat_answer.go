@@ -27,8 +27,11 @@ func (g *group) answerHeartbeat(rpc *raft.RPC) bool {
 	if leader, _ := g.raft.LeaderWithID(); leader == "" {
 		return false
 	}
-	g.heardAfter.Store(int64(time.Since(g.started)))
-	rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: answerHeader, Term: asks.Term, LastLog: g.raft.LastIndex(), Success: true}, nil)
+	now := time.Now()
+	g.heardAfter.Store(int64(now.Sub(g.started)))
+	// The leader's Raft does not read the last entry of an answer to a heartbeat; record does.
+	last := g.untold.report(now, g.raft.LastIndex(), max(g.raft.CommitIndex(), g.machine.applied.Load()))
+	rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: answerHeader, Term: asks.Term, LastLog: last, Success: true}, nil)
 	return true
 }
 

@@ -11,7 +11,8 @@ import (
 // It also waits that long before it looks again for a follower that lacks entries. It has a timer for
 // each follower of each group, and an idle node with hundreds of groups would do little else. So
 // CommitTimeout is long. The leader watchdog does both, for a group in which nothing was committed for
-// a while: it tells the followers once, and it offers an empty entry where one of them lacks some.
+// a while: it tells the followers once, and it offers an empty entry where one of them lacks some. A
+// follower that was not told says so in its answers to heartbeats.
 
 const (
 	// tellAfter is how long nothing was committed when the followers are told of the last entries.
@@ -21,6 +22,34 @@ const (
 	offerAfter = electionTimeout * 5 / 8
 	offerPause = 8 * time.Second
 )
+
+// untoldAfter is how long a follower's log goes on with the same entries that it does not know to be
+// committed, when the follower has missed that its leader told it: it was away then, or it crashed
+// after it was told. Raft does not keep the commit index.
+const untoldAfter = 2 * tellAfter
+
+// untoldWatch is a follower's view of the entries in its log that it does not know to be committed.
+type untoldWatch struct {
+	mu          sync.Mutex
+	last, known uint64
+	since       time.Time // when they were first seen
+}
+
+// report returns the entry that a follower reports to its leader as its last one. last is that of its
+// log, known the last one that it has applied or knows to be committed. It reports known if it has
+// missed that the others are committed: the leader then finds that the follower lacks entries, offers
+// an empty one, and with it says what is committed.
+func (u *untoldWatch) report(now time.Time, last, known uint64) uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.last != last || u.known != known {
+		u.last, u.known, u.since = last, known, now
+	}
+	if now.Sub(u.since) >= untoldAfter {
+		return min(last, known)
+	}
+	return last
+}
 
 // quietWatch is the leader watchdog's view of the entries that a leader has committed. Its zero value
 // begins at the next look.

@@ -59,6 +59,34 @@ func TestQuietWatch(t *testing.T) {
 	})
 }
 
+// A follower reports its last entry, unless it has missed for a while that it is committed.
+func TestUntoldWatch(t *testing.T) {
+	t.Parallel()
+	var u untoldWatch
+	now := time.Unix(0, 0)
+	for i, step := range []struct {
+		after             time.Duration
+		last, known, want uint64
+	}{
+		{0, 0, 0, 0},
+		{time.Hour, 9, 5, 9},
+		{untoldAfter - 1, 9, 5, 9},
+		{1, 9, 5, 5},
+		{time.Hour, 9, 5, 5},
+		{0, 10, 9, 10}, // an empty entry came, and what it told
+		{untoldAfter - 1, 10, 9, 10},
+		{1, 10, 10, 10}, // it was told of that one
+		{time.Hour, 10, 10, 10},
+		{0, 10, 12, 10}, // applied from a snapshot
+		{time.Hour, 10, 12, 10},
+	} {
+		now = now.Add(step.after)
+		if got := u.report(now, step.last, step.known); got != step.want {
+			t.Fatalf("step %d: %d, want %d", i, got, step.want)
+		}
+	}
+}
+
 // Followers that get no more entries learn that the last ones are committed.
 func TestQuiet_TellsFollowers(t *testing.T) {
 	t.Parallel()
@@ -69,6 +97,20 @@ func TestQuiet_TellsFollowers(t *testing.T) {
 	if now := w.nodes["a"].group(1).raft.LastIndex(); now != last {
 		t.Errorf("entry %d followed the last write, %d", now, last)
 	}
+}
+
+// A follower that crashed has the entries in its log, and not in its state. It learns that they are
+// committed although its leader told it before.
+func TestQuiet_TellsARestartedFollower(t *testing.T) {
+	t.Parallel()
+	w := newNetwork()
+	w.tune = func(t *tuning) { t.commit = time.Minute }
+	disks := w.growCrashable(t, "a", "b", "c")
+	w.nodes["a"].mustPropose(t, 1, "last")
+	w.same(t, 1, "a", "b", "c")
+	left := w.kill(t, "b", disks["b"], "a", "c")
+	w.boot(t, "b", left, false, 1)
+	w.same(t, 1, "a", "b", "c")
 }
 
 // A follower that lacks entries of which Raft does not think gets an empty entry, and with it those.
