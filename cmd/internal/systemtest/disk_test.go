@@ -279,7 +279,12 @@ func TestDiskFull_FillsUpAndRecovers(t *testing.T) {
 		return p
 	}
 	p := launch()
-	defer func() { p.Kill() }()
+	defer func() {
+		p.Kill()
+		if t.Failed() {
+			t.Log(p.Output())
+		}
+	}()
 	l := newDiskLoad(t, p)
 	full := func() bool { _, refused := l.counts(); return refused > 0 }
 
