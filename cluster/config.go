@@ -30,6 +30,12 @@ type Config struct {
 	// ReplaceAfter is how long a node may be gone before its replicas are replaced on other nodes.
 	// 0 means DefaultReplaceAfter.
 	ReplaceAfter time.Duration
+	// CompareEvery is the time after which the owner of a shard compares its replicas again. 0 means
+	// never.
+	CompareEvery time.Duration
+	// Rests returns how long the reading of a replica that began at a moment rests after some work. Nil
+	// means that it does not rest.
+	Rests func(began time.Time) func(work time.Duration) time.Duration
 	// Gossip is the address (host:port, TCP and UDP) of this node's gossip. Port 0 takes a free
 	// port. Empty disables gossip: the node finds no others, and they do not find it.
 	Gossip string

@@ -35,7 +35,8 @@ func (w *network) kill(t testing.TB, name string, disk *vfs.MemFS, others ...str
 func crashable(t testing.TB, names ...string) (*network, map[string]*vfs.MemFS) {
 	t.Helper()
 	w := newNetwork()
-	return w, w.growCrashable(t, names...)
+	disks := w.growCrashable(t, names...)
+	return w, disks
 }
 
 // growCrashable boots the nodes of crashable, and returns their disks.

@@ -47,9 +47,10 @@ type stateMachine struct {
 	key   []byte
 	row   []byte
 
-	applied atomic.Uint64 // copy of at.applied for other goroutines
-	pending atomic.Int64  // bytes of log since the last snapshot
-	logged  atomic.Int64  // bytes of log since the start
+	applied atomic.Uint64       // copy of at.applied for other goroutines
+	cut     atomic.Pointer[cut] // nil: nobody waits for the rows at an entry
+	pending atomic.Int64        // bytes of log since the last snapshot
+	logged  atomic.Int64        // bytes of log since the start
 
 	pendingMu sync.Mutex // held while pending is reduced
 	installs  int        // snapshots installed; under pendingMu
@@ -96,6 +97,10 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 	}
 	for i, l := range logs {
 		added += int64(len(l.Data)) + logOverhead
+		if c := m.cut.Load(); c != nil && l.Index > c.entry {
+			write(i)
+			m.cutBefore(c)
+		}
 		if m.err != nil {
 			results[i] = m.err
 			continue

@@ -26,6 +26,8 @@ type peering struct {
 	bootstrap  *bootstrap
 	heartbeat  *heartbeat
 	rebalancer *rebalancer
+	reader     *replicaReader
+	comparer   *comparer // nil: replicas are not compared
 
 	peerAddr, httpAddr string      // as other nodes and clients reach them
 	started            atomic.Bool // the node has opened its groups
@@ -125,6 +127,9 @@ func (l *peering) run() {
 	l.port.handle(rpcJoin, answerJoin(l.bootstrap, l.registry))
 	l.port.handle(rpcRegister, l.registry.handleRegister)
 	l.port.handle(rpcOperate, l.onceStarted(l.handleOperate))
+	l.port.handle(rpcCompare, l.onceStarted(func(ctx context.Context, from string, body []byte) ([]byte, error) {
+		return l.reader.handle(ctx, from, body)
+	}))
 	l.port.handle(rpcCall, func(ctx context.Context, _ string, body []byte) ([]byte, error) {
 		serve := l.node.serveCall.Load()
 		if serve == nil {
@@ -170,6 +175,12 @@ func (l *peering) start() {
 		Self: n.id.Node, Own: n, Peers: l.port, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger,
 		Release: l.registry.release, LostGrace: n.tuning.lostGrace,
 	})
+	l.reader = newReplicaReader(n.group, n.cfg.Rests)
+	if n.cfg.CompareEvery > 0 {
+		l.comparer = newComparer(comparerConfig{
+			Self: n.id.Node, Shards: n.id.Shards, Every: n.cfg.CompareEvery, Group: n.group, Own: l.reader, Calls: l.port, Logger: n.logger,
+		})
+	}
 	n.owners.Load().onChange = l.heartbeat.sendNow
 	l.started.Store(true)
 	l.heartbeat.run()
@@ -177,6 +188,9 @@ func (l *peering) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stopCheck = stop
 	l.counting.Go(func() { l.generations.own.run(ctx, n.logger) })
+	if l.comparer != nil {
+		l.counting.Go(func() { l.comparer.run(ctx) })
+	}
 	go func() {
 		defer close(l.checked)
 		if err := l.bootstrap.check(ctx); err != nil && ctx.Err() == nil {
@@ -185,7 +199,7 @@ func (l *peering) start() {
 	}()
 }
 
-// stopWork stops placement and the registry's requests.
+// stopWork stops placement, comparisons and the registry's requests.
 func (l *peering) stopWork() {
 	if l.rebalancer == nil {
 		return
@@ -195,6 +209,7 @@ func (l *peering) stopWork() {
 	l.stopCheck()
 	<-l.checked
 	l.counting.Wait()
+	l.reader.close()
 }
 
 // close announces the departure and closes every connection. The groups have stopped before.

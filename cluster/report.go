@@ -44,6 +44,7 @@ func (n *Node) report() []placement.GroupReport {
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
 			r.Full, r.NoRoom = full || g.stuck.Load(), g.hasNoRoom()
+			r.Differing = n.Differing(g.shard)
 			reports = append(reports, r)
 		}
 	}

@@ -23,9 +23,8 @@ type Export struct {
 	dir      string
 	sections []section
 	size     int64
-	rests    func(work time.Duration) time.Duration // nil: the copying does not rest
-	worked   time.Time                              // end of the last rest
-	print    *printer                               // nil: no fingerprint is made
+	work     restingWork
+	print    *printer // nil: no fingerprint is made
 
 	head   []byte   // to be read before the file
 	file   vfs.File // of the section being read
@@ -195,7 +194,7 @@ func (e *Export) write(db *pebble.DB, shard Shard, options *ExportOptions) (err 
 			return err
 		}
 	}
-	e.rests, e.worked = options.Rests, time.Now()
+	e.work = startWork(e.ctx, options.Rests)
 	if options.Prints {
 		e.print = newPrinter(options.Without)
 	}
@@ -223,12 +222,9 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 		return nil, false, err
 	}
 	table := sstable.NewWriter(out, e.transfer.writing)
-	for step := exportStep; more; {
-		if step >= exportStep {
-			step = 0
-			if e.rest(); e.ctx.Err() != nil {
-				return nil, false, errors.Join(context.Cause(e.ctx), table.Close())
-			}
+	for more {
+		if e.ctx.Err() != nil {
+			return nil, false, errors.Join(context.Cause(e.ctx), table.Close())
 		}
 		if table.Raw().EstimatedSize() >= sectionBytes {
 			next = bytes.Clone(it.Key())
@@ -244,7 +240,7 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 		if e.print != nil {
 			e.print.add(it.Key(), value)
 		}
-		step += exportRow + len(value)
+		e.work.row(value)
 		more = it.Next()
 	}
 	if next == nil {
@@ -259,35 +255,6 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 	}
 	e.sections = append(e.sections, section{size: out.size, sum: out.sum.Sum64()})
 	return next, more, nil
-}
-
-const (
-	// exportStep is how much is copied between two looks at the time, in bytes; a row counts for
-	// exportRow more.
-	exportStep = 64 << 10
-	exportRow  = 1 << 10
-	// exportWork is how long an export works between two rests.
-	exportWork = 2 * time.Millisecond
-)
-
-// rest waits if the copying is to rest after what it has worked since the last rest.
-func (e *Export) rest() {
-	if e.rests == nil {
-		return
-	}
-	work := time.Since(e.worked)
-	if work < exportWork {
-		return
-	}
-	if rest := e.rests(min(work, longestWork)); rest > 0 {
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-e.ctx.Done():
-		}
-	}
-	e.worked = time.Now()
 }
 
 // sectionFile is a table being written, with the facts that the stream needs of it. It implements

@@ -411,7 +411,7 @@ func TestExport_Rests(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	asked := 0
 	_, err := s.ExportWith(ctx, 1, ExportOptions{Wait: time.Second, Rests: func(work time.Duration) time.Duration {
-		if work < exportWork || work > longestWork {
+		if work < readWork || work > longestWork {
 			t.Errorf("it rests after %s of work", work)
 		}
 		if asked++; asked == 1 {

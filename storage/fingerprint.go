@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,9 +26,22 @@ func (f Fingerprint) String() string {
 	return fmt.Sprintf("%s/%d", hex.EncodeToString(f.Sum[:]), f.Rows)
 }
 
+// FingerprintOptions say how the rows of a fingerprint are read.
+type FingerprintOptions struct {
+	// Without are keys of rows that are left out.
+	Without [][]byte
+	// Rests returns how long the reading rests after some milliseconds of work; nil: it does not rest.
+	Rests func(work time.Duration) time.Duration
+}
+
 // FingerprintOf reads all rows of a shard, but for those whose keys are among
 // without, through db: the database or a snapshot of it.
-func FingerprintOf(ctx context.Context, db pebble.Reader, shard Shard, without ...[]byte) (f Fingerprint, err error) {
+func FingerprintOf(ctx context.Context, db pebble.Reader, shard Shard, without ...[]byte) (Fingerprint, error) {
+	return FingerprintWith(ctx, db, shard, FingerprintOptions{Without: without})
+}
+
+// FingerprintWith is FingerprintOf with options.
+func FingerprintWith(ctx context.Context, db pebble.Reader, shard Shard, options FingerprintOptions) (f Fingerprint, err error) {
 	start, end := ShardRange(shard)
 	it, err := db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
@@ -38,16 +52,17 @@ func FingerprintOf(ctx context.Context, db pebble.Reader, shard Shard, without .
 			f, err = Fingerprint{}, fmt.Errorf("fingerprint shard %d: %w", shard, err)
 		}
 	}()
-	p := newPrinter(without)
+	p, work := newPrinter(options.Without), startWork(ctx, options.Rests)
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {
 			return f, err
 		}
-		if p.rows%1024 == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return f, ctx.Err()
 		}
 		p.add(it.Key(), value)
+		work.row(value)
 	}
 	if err := it.Error(); err != nil {
 		return f, err

@@ -23,6 +23,8 @@ type GroupReport struct {
 	// yet: Voters and NonVoters may still become again what they were. Versions before this field
 	// leave it out.
 	Changing bool `json:"changing,omitempty"`
+	// Differing lists the nodes whose replicas differed when this node last compared them as the owner.
+	Differing []string `json:"differing,omitempty"`
 	// Starting is set while the replica is being opened. Only Shard is set with it.
 	Starting bool `json:"starting,omitempty"`
 	// Failed says why this replica can't follow its group's log; empty while it can. Its leader

@@ -69,7 +69,7 @@ func (p *planner) failedReplicas(shard storage.Shard) (failed []topology.FailedR
 func shardStatus(id int, leader string, r GroupReport) topology.ShardStatus {
 	status := topology.ShardStatus{
 		ID: id, Leader: leader, Term: r.Term, Applied: r.Applied,
-		Voters: append([]string{}, r.Voters...), NonVoters: append([]string{}, r.NonVoters...),
+		Voters: append([]string{}, r.Voters...), NonVoters: append([]string{}, r.NonVoters...), Differing: r.Differing,
 	}
 	slices.Sort(status.Voters)
 	slices.Sort(status.NonVoters)

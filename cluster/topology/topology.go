@@ -41,6 +41,9 @@ type ShardStatus struct {
 	Lag       uint64   `json:"lag"`     // entries by which the slowest replica is behind
 	// Failed lists the replicas that can't follow the shard's log and are being replaced.
 	Failed []FailedReplica `json:"failed,omitempty"`
+	// Differing lists the nodes whose replicas have other rows than those of the majority, by the last
+	// comparison of the shard's owner, or all of them if no majority is equal.
+	Differing []string `json:"differing,omitempty"`
 }
 
 // FailedReplica is a replica that can't follow its shard's log.

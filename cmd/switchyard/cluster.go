@@ -127,6 +127,9 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 		for _, r := range s.Failed {
 			_, _ = fmt.Fprintf(out, "\nshard %d on %s has failed and is being replaced: %s\n", s.ID, r.Node, r.Reason)
 		}
+		if len(s.Differing) > 0 {
+			_, _ = fmt.Fprintf(out, "\nshard %d has other rows on %s than on the other nodes: see \"Replicas that differ\" in docs/operations.md\n", s.ID, strings.Join(s.Differing, ", "))
+		}
 	}
 	return nil
 }

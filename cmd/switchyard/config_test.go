@@ -89,7 +89,7 @@ func TestFlags_OfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := c.Serve; !slices.Equal(s.Join, []string{"10.0.0.1", "node-2:7000"}) || s.BootstrapExpect != 3 || s.Zone != "env" || !s.InsecureCluster || s.Peer != "" ||
-		s.Gossip != "" || s.ReplaceAfter != 5*time.Minute || s.GossipKey != "from-the-environment" {
+		s.Gossip != "" || s.ReplaceAfter != 5*time.Minute || s.CompareEvery != 24*time.Hour || s.GossipKey != "from-the-environment" {
 		t.Errorf("got %+v", s)
 	}
 	if c, err = parse(t, "serve", "--join", "a,b:1", "--join=c", "--peer=", "--gossip="); err != nil {

@@ -107,6 +107,7 @@ type serveCmd struct {
 	BootstrapExpect int           `help:"Form a cluster once this many empty nodes see each other; with --join on each of them." placeholder:"N" group:"Cluster"`
 	Zone            string        `help:"Where this node stands; replicas of a shard are spread over zones." placeholder:"NAME" group:"Cluster"`
 	ReplaceAfter    time.Duration `help:"How long a node may be gone before its replicas are made anew elsewhere." default:"5m" group:"Cluster"`
+	CompareEvery    time.Duration `help:"Time after which the replicas of a shard are compared again; 0 compares none." default:"24h" group:"Cluster"`
 	MaxFormat       int           `help:"Newest format of data to which this node agrees (the newest this version knows when not given). A cluster that must be able to go back to an older version needs it; see docs/upgrade.md." placeholder:"N" group:"Cluster"`
 	ClusterCert     string        `help:"Certificate this node shows other nodes, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterKey      string        `help:"Its private key, PEM." placeholder:"FILE" group:"Cluster"`
@@ -147,7 +148,7 @@ func (s serveCmd) Run() error {
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, CORSOrigins: s.CORSOrigins, TLSCert: s.TLSCert, TLSKey: s.TLSKey, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
 		InboundRoutes: s.InboundPerSpace, InboundClaims: s.InboundPerKey,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
-		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, MaxFormat: storage.Format(s.MaxFormat), ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
+		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, CompareEvery: s.CompareEvery, MaxFormat: storage.Format(s.MaxFormat), ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
 		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
 		Shares: node.Shares{

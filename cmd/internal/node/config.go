@@ -48,6 +48,8 @@ type Config struct {
 	// ReplaceAfter is how long a node may be gone before its replicas are made anew
 	// elsewhere; 0 means 5 minutes.
 	ReplaceAfter time.Duration
+	// CompareEvery is the time after which the replicas of a shard are compared again; 0 means never.
+	CompareEvery time.Duration
 	// MaxFormat is the newest format of data to which this node agrees; 0 means the newest that the
 	// program knows.
 	MaxFormat storage.Format

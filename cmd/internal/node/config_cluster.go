@@ -86,6 +86,9 @@ func (c Config) validateCluster() error {
 	if c.ReplaceAfter != 0 && (c.ReplaceAfter < time.Second || c.ReplaceAfter > 30*24*time.Hour) {
 		return fmt.Errorf("--replace-after %s: must be from 1s to 720h", c.ReplaceAfter)
 	}
+	if c.CompareEvery < 0 || c.CompareEvery > 0 && c.CompareEvery < time.Second {
+		return fmt.Errorf("--compare-every %s: must be at least 1s, or 0 to compare no replicas", c.CompareEvery)
+	}
 	return c.validateBootstrap()
 }
 

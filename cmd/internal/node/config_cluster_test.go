@@ -78,6 +78,7 @@ func TestConfig_OfTheCluster(t *testing.T) {
 		{"zone with a blank", func(c *Config) { c.Zone = "eu 1" }, []string{"--zone"}},
 		{"name with a slash", func(c *Config) { c.Name = "a/b" }, []string{"--node-name"}},
 		{"name too long", func(c *Config) { c.Name = strings.Repeat("n", 64) }, []string{"--node-name"}},
+		{"compared all the time", func(c *Config) { c.CompareEvery = time.Millisecond }, []string{"--compare-every"}},
 		{"replaced at once", func(c *Config) { c.ReplaceAfter = time.Millisecond }, []string{"--replace-after"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

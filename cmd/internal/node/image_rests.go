@@ -35,9 +35,20 @@ type imageRests struct {
 
 // rests returns the rests of an image that began at some moment, each after some work.
 func (n *Node) rests(began time.Time) func(work time.Duration) time.Duration {
+	return n.restsBeside(0, began)
+}
+
+// compareRests returns the rests of the reading of a replica that began at some moment, to compare it
+// with others: it works as an image does.
+func (n *Node) compareRests(began time.Time) func(work time.Duration) time.Duration {
+	return n.restsBeside(1, began)
+}
+
+// restsBeside returns rests of work that is so much more than the images at once.
+func (n *Node) restsBeside(more int, began time.Time) func(work time.Duration) time.Duration {
 	return func(work time.Duration) time.Duration {
 		now := time.Now()
-		length := n.images.rests.length(len(n.images.slot), n.api.Requests(), now) * aged(now.Sub(began))
+		length := n.images.rests.length(len(n.images.slot)+more, n.api.Requests(), now) * aged(now.Sub(began))
 		return time.Duration(length * float64(work))
 	}
 }

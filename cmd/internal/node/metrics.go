@@ -16,6 +16,8 @@ type shardCollector struct {
 	applied *prometheus.Desc
 	failed  *prometheus.Desc
 	stuck   *prometheus.Desc
+	differ  *prometheus.Desc
+	compare *prometheus.Desc
 	disk    *prometheus.Desc
 	full    *prometheus.Desc
 	free    *prometheus.Desc
@@ -43,6 +45,8 @@ func (n *Node) collector() prometheus.Collector {
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
 		failed:  prometheus.NewDesc("switchyard_shard_failed", "1 when this node's replica of the shard can't follow the shard's log.", shard, nil),
 		stuck:   prometheus.NewDesc("switchyard_shard_stuck", "1 while entries of the shard wait for this node's disk for longer than 5 seconds.", shard, nil),
+		differ:  prometheus.NewDesc("switchyard_shard_differing_replicas", "Replicas of the shard whose rows are not those of the majority, by the last comparison of this node, which owns the shard.", shard, nil),
+		compare: prometheus.NewDesc("switchyard_replica_comparisons_total", "Comparisons of the replicas of shards that this node owns, by result: equal, different, or unknown if a replica could not be read.", []string{"result"}, nil),
 		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", instance, nil),
 		full:    prometheus.NewDesc("switchyard_disk_full", "1 while changes are refused because less than the reserve is free on the disk.", nil, nil),
 		free:    prometheus.NewDesc("switchyard_disk_free_bytes", "Bytes free on the disk.", nil, nil),
@@ -67,7 +71,7 @@ func (n *Node) collector() prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.leads, c.term, c.applied, c.failed, c.stuck, c.disk, c.full, c.free, c.reserve, c.format, c.slowed,
+		c.leads, c.term, c.applied, c.failed, c.stuck, c.differ, c.compare, c.disk, c.full, c.free, c.reserve, c.format, c.slowed,
 		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
@@ -110,11 +114,16 @@ func (c *shardCollector) collectJoined(ch chan<- prometheus.Metric) {
 			stuck = 1
 		}
 		ch <- prometheus.MustNewConstMetric(c.stuck, prometheus.GaugeValue, stuck, label)
+		ch <- prometheus.MustNewConstMetric(c.differ, prometheus.GaugeValue, float64(len(c.n.groups.Differing(storage.Shard(i)))), label)
 		ch <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, label)
 		ch <- prometheus.MustNewConstMetric(c.leads, prometheus.GaugeValue, leads, label)
 		ch <- prometheus.MustNewConstMetric(c.term, prometheus.GaugeValue, float64(s.Term), label)
 		ch <- prometheus.MustNewConstMetric(c.applied, prometheus.GaugeValue, float64(s.Applied), label)
 	}
+	compared := c.n.groups.Comparisons()
+	ch <- prometheus.MustNewConstMetric(c.compare, prometheus.CounterValue, float64(compared.Equal), "equal")
+	ch <- prometheus.MustNewConstMetric(c.compare, prometheus.CounterValue, float64(compared.Different), "different")
+	ch <- prometheus.MustNewConstMetric(c.compare, prometheus.CounterValue, float64(compared.Unknown), "unknown")
 	ch <- prometheus.MustNewConstMetric(c.format, prometheus.GaugeValue, float64(c.n.groups.Format()))
 	tails := c.n.engine.Tails()
 	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Titles), "titles")

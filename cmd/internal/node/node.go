@@ -185,6 +185,7 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 		Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
 		Peer: peers, TLS: secure, Gossip: cfg.Gossip, GossipKeys: keys, Advertise: cfg.Advertise,
 		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter, MaxFormat: cfg.MaxFormat,
+		CompareEvery: cfg.CompareEvery, Rests: n.compareRests,
 		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
 		Spent:      func() bool { return n.store.Space().Shortage() == storage.Spent },
 		LogWritten: observing(n.logWrites),

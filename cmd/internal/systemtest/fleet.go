@@ -267,6 +267,7 @@ type ClusterView struct {
 		NonVoters []string `json:"nonVoters"`
 		Applied   uint64   `json:"applied"`
 		Lag       uint64   `json:"lag"`
+		Differing []string `json:"differing"`
 		Failed    []struct {
 			Node string `json:"node"`
 		} `json:"failed"`

@@ -122,6 +122,9 @@ func (s *screen) trouble(shard *httpapi.ShardStatus, replicas int) []string {
 	for _, failed := range shard.Failed {
 		trouble = append(trouble, "failed on "+failed.Node+": "+failed.Reason)
 	}
+	for _, node := range shard.Differing {
+		trouble = append(trouble, "other rows on "+node)
+	}
 	return trouble
 }
 
