@@ -94,16 +94,15 @@ func (c *comparer) look(ctx context.Context, shard storage.Shard) time.Duration 
 	if err != nil || len(voters) < 2 {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, compareWithin)
+	within, cancel := context.WithTimeout(ctx, compareWithin)
 	defer cancel()
-	entry, answers := c.compare(ctx, g, voters)
-	if ctx.Err() != nil && len(answers) == 0 {
-		return c.Every / compareSoon
-	}
-	for _, a := range answers {
-		if a.Missed || a.Failed != "" {
-			c.count(func(n *Comparisons) { n.Unknown++ })
-			c.Logger.Debug("the replicas of a shard were not compared", "shard", shard, "entry", entry, "answers", answers)
+	entry, answers := c.compare(within, g, voters)
+	for _, node := range voters {
+		if answers[node].Sum == "" {
+			if ctx.Err() == nil {
+				c.count(func(n *Comparisons) { n.Unknown++ })
+				c.Logger.Debug("the replicas of a shard were not compared", "shard", shard, "entry", entry, "answers", answers)
+			}
 			return c.Every / compareSoon
 		}
 	}
@@ -138,7 +137,7 @@ func (c *comparer) compare(ctx context.Context, g *group, voters []string) (entr
 	return entry, answers
 }
 
-// askAll asks the voters until all have answered or one has failed.
+// askAll asks the voters until all have answered, one has failed, or ctx ends.
 func (c *comparer) askAll(ctx context.Context, in compareRequest, voters []string) map[string]compareAnswer {
 	tick := time.NewTicker(comparePoll)
 	defer tick.Stop()
@@ -168,7 +167,7 @@ func (c *comparer) askAll(ctx context.Context, in compareRequest, voters []strin
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil
+			return answers
 		}
 	}
 }
