@@ -79,6 +79,27 @@ SHARD  LEADER  TERM  APPLIED  LAG  VOTERS              NON-VOTERS
 	}
 }
 
+// Below the tables are the replicas with which something is wrong.
+func TestClusterStatus_Replicas(t *testing.T) {
+	t.Parallel()
+	c := asking(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"clusterId":"c1","nodes":[],"shards":[{"id":1,"voters":[],"nonVoters":[],"failed":[{"node":"node-1","reason":"checksum"}]},
+			{"id":2,"voters":[],"nonVoters":[],"differing":["node-2","node-3"]}]}`))
+	})
+	var out bytes.Buffer
+	if err := (clusterStatusCmd{}).run(t.Context(), c, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\nshard 1 on node-1 has failed and is being replaced: checksum\n",
+		"\nshard 2 has other rows on node-2, node-3 than on the other nodes: see \"Replicas that differ\" in docs/operations.md\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
 func TestClusterStatus_Format(t *testing.T) {
 	t.Parallel()
 	for want, topology := range map[string]string{

@@ -68,7 +68,7 @@ const clusterBody = `{"clusterId":"c1","format":4,"nodes":[
 	"shards":[{"id":0,"leader":"node-1","voters":["node-1","node-3","node-4"]},
 	{"id":1,"leader":"","voters":["node-1","node-2","node-3"]},
 	{"id":2,"leader":"node-1","voters":["node-1","node-3"],"lag":1001},
-	{"id":3,"leader":"node-3","voters":["node-1","node-3","node-4"],"lag":1000,"failed":[{"node":"node-1","reason":"checksum"}]},
+	{"id":3,"leader":"node-3","voters":["node-1","node-3","node-4"],"lag":1000,"failed":[{"node":"node-1","reason":"checksum"}],"differing":["node-4"]},
 	{"id":4,"leader":"node-1","voters":["node-1","node-3","node-4"]}],
 	"backup":{"to":"/b","everySeconds":60,"lastName":null,"lastAt":null,"ageSeconds":null,"failures":2,"error":"disk full\nmore"}}`
 
