@@ -7,13 +7,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tableWrite is the size in bytes of the writes of tables and files of values. Pebble's own are of
+// tableWrite is the size in bytes of the writes of tables. Pebble's own are of
 // 4 KiB: a system call for each takes some hundredths of the processor time of a create.
 const tableWrite = 128 << 10
 
 // bufferedFile is a file that is written in large pieces. Pebble closes a table that it keeps after a
 // sync, whose error it looks at, and asks for a sync of the beginning of a file a MiB behind what it has
 // written: by then that part has been written.
+//
+// A file of values is not written like this. Pebble 2.1 panics where the last step of one fails, the
+// sync and what is left in buffers, and gives a failed write back as an error (blob.FileWriter, which
+// aborts what it has finished). So as much as possible is written before. Its writes are large: blocks
+// of values.
 type bufferedFile struct {
 	vfs.File
 	w *bufio.Writer

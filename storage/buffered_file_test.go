@@ -47,3 +47,18 @@ func TestBufferedFile_IsOnDiskAfterASync(t *testing.T) {
 		must(t, f.Close())
 	}
 }
+
+// What is written to a file of values is in the file before its sync, so that a full disk shows in a write.
+func TestPacer_WritesFilesOfValuesAtOnce(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	p := &pacer{FS: fs, name: stateDir}
+	for name, want := range map[string]int64{"000001.blob": 4096, "000002.sst": 0} {
+		f := ok(p.Create(name, vfs.WriteCategoryUnspecified))(t)
+		ok(f.Write(make([]byte, 4096)))(t)
+		if info := ok(fs.Stat(name))(t); info.Size() != want {
+			t.Errorf("%s has %d bytes before its sync, want %d", name, info.Size(), want)
+		}
+		must(t, f.Close())
+	}
+}
