@@ -48,7 +48,7 @@ func TestBufferedFile_IsOnDiskAfterASync(t *testing.T) {
 	}
 }
 
-// What is written to a file of values is in the file before its sync, so that a full disk shows in a write.
+// Writes to a file of values reach the file before its sync, so that they fail on a full disk, and not the sync.
 func TestPacer_WritesFilesOfValuesAtOnce(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
