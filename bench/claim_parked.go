@@ -10,9 +10,10 @@ import (
 
 const (
 	claimParkedName = "claim-parked"
-	// parkedPerIssue is the number of sessions that may be parked under Config.Issues: five
-	// for each of them.
+	// parkedPerIssue is the number of sessions that are parked for each of Config.Issues.
 	parkedPerIssue = 5
+	// parkedMost bounds them. More are not needed, and the issues of a kind take 99,000.
+	parkedMost = 100_000
 	// parkedIssues is the number of issues that parked sessions are about. Each of them may
 	// have up to 1,000 that have not ended.
 	parkedIssues = 400
@@ -138,7 +139,7 @@ func (r *run) park(ctx context.Context, in workspace) (int, error) {
 		fmt.Sprintf(`,"agentId":%q,"concurrencyKeys":["dock"]}`, claimedBeside),
 		fmt.Sprintf(`,"agentId":%q}`, heldAgent),
 	}
-	requests := max(len(kinds), r.Issues*parkedPerIssue/batchItems)
+	requests := parkRequests(r.Issues, len(kinds))
 	faults := make([]error, parkers)
 	var all sync.WaitGroup
 	for c := range parkers {
@@ -157,6 +158,12 @@ func (r *run) park(ctx context.Context, in workspace) (int, error) {
 	}
 	all.Wait()
 	return requests * batchItems, errors.Join(append(faults, ctx.Err())...)
+}
+
+// parkRequests returns how many requests park the sessions of a run with so many issues: one for
+// each of the kinds at least.
+func parkRequests(issues, kinds int) int {
+	return max(kinds, min(issues*parkedPerIssue, parkedMost)/batchItems)
 }
 
 const (

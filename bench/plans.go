@@ -71,10 +71,13 @@ func (w *world) dispatchBatch(d doer, in workspace, n int, item func(i int) stri
 		body = append(body, item(i)...)
 	}
 	answer, err := ask(d, request("POST", w.host, "/workspaces/"+in.id+"/agent/dispatch-batch", in.token, string(append(body, `]}`...))), 200)
-	if err == nil && bytes.Contains(answer, []byte(`"error":"`)) {
-		err = fmt.Errorf("bench: a session was not dispatched: %.300s", answer)
+	if err != nil {
+		return err
 	}
-	return err
+	if _, refusal, is := bytes.Cut(answer, []byte(`"error":"`)); is {
+		return fmt.Errorf("bench: a session was not dispatched: %.300s", refusal)
+	}
+	return nil
 }
 
 // ownWorkspace makes a workspace for one scenario.

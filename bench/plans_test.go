@@ -83,3 +83,17 @@ func TestMiddle(t *testing.T) {
 		t.Errorf("the middle is %g", got)
 	}
 }
+
+// No issue gets more sessions than it may have, however many issues the run has.
+func TestParkRequests(t *testing.T) {
+	const kinds, issueMost = 4, 1000
+	for issues, want := range map[int]int{1: kinds, 2000: 10_000 / batchItems, 20_000: 100_000 / batchItems, 10_000_000: 100_000 / batchItems} {
+		got := parkRequests(issues, kinds)
+		if got != want {
+			t.Errorf("%d issues: %d requests, want %d", issues, got, want)
+		}
+		if of := parkedIssues/kinds - 1; got*batchItems/kinds/of >= issueMost {
+			t.Errorf("%d issues: %d sessions for each of %d", issues, got*batchItems/kinds/of, of)
+		}
+	}
+}

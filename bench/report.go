@@ -113,7 +113,7 @@ type Result struct {
 // Targets of a started node.
 const (
 	readyTarget   = 150 * time.Millisecond
-	idleRSSTarget = 60 << 20
+	idleRSSTarget = 50 << 20
 )
 
 // Valid reports whether the figure means anything: it was measured without an error.

@@ -14,6 +14,7 @@ import (
 	"switchyard/cmd/internal/node"
 	"switchyard/httpapi"
 	"switchyard/internal/processors"
+	"switchyard/internal/resident"
 	"switchyard/storage"
 )
 
@@ -178,13 +179,11 @@ func (s serveCmd) Run() error {
 	if limit := cfg.GoMemory(); os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
 		debug.SetMemoryLimit(limit)
 	}
-	if os.Getenv("GOMAXPROCS") == "" {
-		managed, end := context.WithCancel(context.Background())
-		var managing sync.WaitGroup
-		managing.Go(func() { processors.Manage(managed) })
-		defer managing.Wait()
-		defer end()
-	}
+	managed, end := context.WithCancel(context.Background())
+	var managing sync.WaitGroup
+	managing.Go(func() { processors.Manage(managed, resident.Release) })
+	defer managing.Wait()
+	defer end()
 	started := time.Now()
 	n, err := node.Start(stop, cfg)
 	if err != nil {
@@ -197,6 +196,7 @@ func (s serveCmd) Run() error {
 		ready.Go(func() {
 			if err := n.WaitReady(stop); err == nil {
 				logger.Info("ready", "after", time.Since(started).Round(time.Millisecond), "data", s.Data)
+				resident.Release() // most of what is in memory was needed for the start alone
 			}
 		})
 		failure = n.Wait(stop)

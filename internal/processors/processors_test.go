@@ -9,38 +9,48 @@ import (
 	"time"
 )
 
-// managed runs a manager of a process that takes a share of a processor, in a bubble.
-func managed(t *testing.T, test func(set chan int, share *atomic.Int64)) {
+// managed is a manager in a bubble, of a process that takes a share of a processor.
+type managed struct {
+	set      chan int
+	share    atomic.Int64
+	released atomic.Int64
+	hold     chan struct{} // a release waits until it is closed
+}
+
+func manage(t *testing.T, test func(p *managed)) {
 	synctest.Test(t, func(t *testing.T) {
 		wake = make(chan struct{}, 1) // of the bubble
 		noted.Store(false)
-		set, share := make(chan int, 9), new(atomic.Int64)
+		p := &managed{set: make(chan int, 9), hold: make(chan struct{})}
 		used := time.Duration(0)
-		m := manager{set: func(n int) { set <- n }, used: func() (time.Duration, bool) {
-			took := time.Duration(share.Load())
+		m := manager{set: func(n int) { p.set <- n }, used: func() (time.Duration, bool) {
+			took := time.Duration(p.share.Load())
 			used += took
 			return used, took >= 0
+		}, release: func() {
+			p.released.Add(1)
+			<-p.hold
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go m.run(ctx)
-		if got := <-set; got != count+spare {
+		if got := <-p.set; got != count+spare {
 			t.Errorf("%d at first", got)
 		}
-		test(set, share)
+		test(p)
 		cancel()
-		if got := <-set; got != count+spare {
+		if got := <-p.set; got != count+spare {
 			t.Errorf("%d at the end", got)
 		}
 	})
 }
 
-// want returns what was set in the time, and fails if it is not so; 0: nothing.
-func want(t *testing.T, set chan int, after time.Duration, want int) {
+// want fails unless a number was set in the time; 0: none.
+func (p *managed) want(t *testing.T, after time.Duration, want int) {
 	t.Helper()
 	time.Sleep(after)
 	synctest.Wait()
 	select {
-	case got := <-set:
+	case got := <-p.set:
 		if got != want {
 			t.Errorf("%d at once, want %d", got, want)
 		}
@@ -53,34 +63,70 @@ func want(t *testing.T, set chan int, after time.Duration, want int) {
 
 // An idle process runs one goroutine at once, until somebody waits for its work or it has much to do.
 func TestManage(t *testing.T) {
-	managed(t, func(set chan int, share *atomic.Int64) {
-		want(t, set, lookEvery-1, 0)
-		want(t, set, 1, 1)
-		want(t, set, time.Hour, 0)
+	manage(t, func(p *managed) {
+		close(p.hold)
+		p.want(t, lookEvery-1, 0)
+		p.want(t, 1, 1)
+		p.want(t, time.Hour, 0)
 		Note()
-		want(t, set, 0, count+spare)
+		p.want(t, 0, count+spare)
 		Note()
-		want(t, set, lookEvery, 0) // noted since the last look
-		want(t, set, lookEvery, 1)
-		share.Store(int64(lookEvery/idleShare + 1))
-		want(t, set, lookEvery, count+spare)
-		want(t, set, time.Hour, 0)
-		share.Add(-1)
-		want(t, set, lookEvery, 1)
-		share.Store(-1) // not known
-		want(t, set, lookEvery, count+spare)
+		p.want(t, lookEvery, 0) // noted since the last look
+		p.want(t, lookEvery, 1)
+		p.share.Store(int64(lookEvery/idleShare + 1))
+		p.want(t, lookEvery, count+spare)
+		p.want(t, time.Hour, 0)
+		p.share.Add(-1)
+		p.want(t, lookEvery, 1)
+		p.share.Store(-1) // not known
+		p.want(t, lookEvery, count+spare)
 	})
 }
 
 // A note right before the manager looks counts.
 func TestManage_NotedBeforeALook(t *testing.T) {
-	managed(t, func(set chan int, _ *atomic.Int64) {
+	manage(t, func(p *managed) {
+		close(p.hold)
 		for range 5 {
-			want(t, set, lookEvery-1, 0)
+			p.want(t, lookEvery-1, 0)
 			Note()
-			want(t, set, 1, 0)
+			p.want(t, 1, 0)
 		}
-		want(t, set, lookEvery, 1)
+		p.want(t, lookEvery, 1)
+	})
+}
+
+// A process that has become idle after work gives memory back, but not again and again.
+func TestManage_Releases(t *testing.T) {
+	manage(t, func(p *managed) {
+		released := func(want int64, when string) {
+			t.Helper()
+			if got := p.released.Load(); got != want {
+				t.Errorf("released %d times %s, want %d", got, when, want)
+			}
+		}
+		work := func() {
+			t.Helper()
+			Note()
+			p.want(t, 0, count+spare)
+			p.want(t, 2*lookEvery, 1)
+		}
+		p.want(t, lookEvery, 1)
+		released(1, "when it was idle at first")
+		work()
+		p.want(t, 10*lookEvery, 0)
+		released(1, "before the end of the first")
+		close(p.hold)
+		// It took 12 looks, so the next one waits for 1,200.
+		work()
+		p.want(t, 1197*lookEvery, 0)
+		released(1, "soon after the end of the first")
+		p.want(t, lookEvery, 0)
+		released(2, "after that time")
+		p.want(t, time.Hour, 0)
+		released(2, "without work")
+		work()
+		released(3, "after work")
 	})
 }
 
