@@ -96,11 +96,8 @@ func (c *compactor) compact() bool {
 		if g.failed.Load() != nil || pending < least || kept && pending < c.tuning.sendingBytes {
 			continue
 		}
-		if short {
-			g.kept.forget()
-		}
 		snapshots.Go(func() {
-			if err := g.snapshot(); err != nil {
+			if err := g.snapshot(short); err != nil {
 				failed.Store(true)
 				g.logger.Warn("could not truncate a log", "error", err)
 			}

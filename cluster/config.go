@@ -120,6 +120,9 @@ type tuning struct {
 	sendingBytes  int64 // bound of a shard's log while a follower gets its state
 	keepBytes     int64 // bound of the logs of all shards that are kept for an archive
 	trailing      uint64
+	// keepPrevious has a truncation leave the entries since the snapshot before: a replica that was
+	// away for less than that time gets them, and not the whole state.
+	keepPrevious bool
 
 	lostGrace time.Duration // 0 means placement.LostGrace
 	// commit is Raft's CommitTimeout: a follower to which no entries go gets a request without entries
@@ -153,6 +156,7 @@ func defaultTuning() tuning {
 		sendingBytes:   512 << 20,
 		keepBytes:      1 << 30,
 		trailing:       16,
+		keepPrevious:   true,
 
 		commit:     time.Minute,
 		clock:      func() int64 { return int64(time.Since(base)) },

@@ -166,7 +166,7 @@ func TestRestart_AfterCrashAtAnyPoint(t *testing.T) {
 					t.entryBatches = 1 + random.IntN(16)
 					// Snapshots and truncations happen all the time.
 					t.snapshotBytes, t.totalBytes = 8<<10, 20<<10
-					t.trailing = random.Uint64N(4)
+					t.trailing, t.keepPrevious = random.Uint64N(4), random.IntN(2) == 0
 				}}
 				r := start(t, s)
 				stands = check(t, r, stands)

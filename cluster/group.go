@@ -62,7 +62,7 @@ type group struct {
 
 	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not
 	kept      kept
-	keepLog   func(*group) // see Node.keepLog
+	keepLog   func(g *group, least uint64) // see Node.keepLog
 
 	up atomic.Bool // raft, watcher and started are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -279,7 +279,7 @@ func (g *group) stop(ctx context.Context) error {
 	// A start reads the log from the last snapshot on. A short log needs no snapshot.
 	if g.failed.Load() == nil && g.machine.pending.Load() > closeSnapshotBytes {
 		// Without the snapshot the next start reads more of the log.
-		if missed := within(ctx, g.snapshot); missed != nil {
+		if missed := within(ctx, func() error { return g.snapshot(false) }); missed != nil {
 			g.logger.Info("the log was not truncated", "error", missed)
 		}
 	}
@@ -293,9 +293,23 @@ func (g *group) stop(ctx context.Context) error {
 // closeSnapshotBytes is the size of the log from which a closing node makes a snapshot.
 const closeSnapshotBytes = 64 << 10
 
-// snapshot flushes the state, records its position, and truncates the log up to what is kept.
-func (g *group) snapshot() error {
-	g.keepLog(g)
+// snapshot flushes the state, records its position, and truncates the log up to what is kept: the
+// entries since the snapshot before, and those that an archive lacks. With all it keeps none of them.
+func (g *group) snapshot(all bool) error {
+	least := uint64(0)
+	if all {
+		g.kept.forget()
+	} else if g.tuning.keepPrevious {
+		before, err := g.snapshots.Latest()
+		if err != nil {
+			return err
+		}
+		least = 1
+		if before != nil {
+			least = before.Index + 1
+		}
+	}
+	g.keepLog(g, least)
 	if err := g.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("snapshot shard %d: %w", g.shard, err)
 	}

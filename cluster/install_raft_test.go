@@ -80,11 +80,12 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "leader", shards: 1, node: "leader", tune: func(t *tuning) {
 		t.snapshotBytes, t.totalBytes, t.trailing = 16<<10, 16<<10, 2
+		t.keepPrevious = false
 	}})
 	leader := r.group(shard1)
 	load := startLoad(r, 4, nil)
 	load.await(400)
-	if err := leader.snapshot(); err != nil {
+	if err := leader.snapshot(false); err != nil {
 		t.Fatal(err)
 	}
 	if first, _ := leader.log.Bounds(); first <= 1 {
@@ -132,7 +133,7 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 	l.end()
 	load = startLoad(r, 4, load.acknowledged())
 	load.await(400)
-	if err := leader.snapshot(); err != nil {
+	if err := leader.snapshot(false); err != nil {
 		t.Fatal(err)
 	}
 	l = newLearner(t, fs, leader)
@@ -144,5 +145,45 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 	}
 	if l.machine.pending.Load() < 0 {
 		t.Errorf("%d bytes are pending", l.machine.pending.Load())
+	}
+}
+
+// A replica that was away while its leader truncated the log once gets entries, and not the state.
+func TestInstall_AReplicaThatWasAwayGetsEntries(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "leader", shards: 1, node: "leader", tune: func(t *tuning) {
+		t.trailing = 2
+	}})
+	leader := r.group(shard1)
+	load := startLoad(r, 4, nil)
+	load.await(400)
+	if err := leader.snapshot(false); err != nil {
+		t.Fatal(err)
+	}
+	fs := vfs.NewMem()
+	l := newLearner(t, fs, leader)
+	if err := leader.raft.AddNonvoter("learner", "learner", 0, 0).Error(); err != nil {
+		t.Fatal(err)
+	}
+	l.catchUp(t, leader.machine.applied.Load())
+	before, err := l.snapshots.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.end()
+	load.await(400)
+	if err := leader.snapshot(false); err != nil {
+		t.Fatal(err)
+	}
+	load.await(400)
+	load.stop()
+	l = newLearner(t, fs, leader)
+	l.catchUp(t, leader.machine.applied.Load())
+	after, err := l.snapshots.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (before == nil) != (after == nil) || before != nil && before.Index != after.Index {
+		t.Errorf("the replica was sent the state: its snapshot was %+v and is %+v", before, after)
 	}
 }

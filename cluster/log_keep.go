@@ -7,11 +7,13 @@ import (
 	"switchyard/storage"
 )
 
-// kept is the end of a log that is kept on this node because an archive does not have it yet.
+// kept is the end of a log that truncations leave: the entries since the snapshot before, and
+// those that an archive does not have yet.
 // Snapshots are made as always: a restart reads no more of the log than without an archive.
 type kept struct {
 	mu    sync.Mutex
-	from  uint64 // oldest entry that is kept; 0: none
+	least uint64 // oldest entry that is kept without an archive; 0: none
+	from  uint64 // oldest entry that is kept for an archive; 0: none
 	until int64  // by the tuning's clock
 	since int64  // machine.logged when from was last raised
 }
@@ -31,7 +33,7 @@ func (n *Node) KeepLog(shard storage.Shard, after uint64, period time.Duration) 
 		k.from, k.since = after+1, g.machine.logged.Load()
 	}
 	k.until = n.tuning.clock() + int64(period)
-	g.log.Keep(k.from) // a truncation may be under way
+	g.log.Keep(k.oldest()) // a truncation may be under way
 }
 
 // KeptLogs returns a channel that gets a value when a log was truncated less than it would have been
@@ -48,9 +50,18 @@ func (g *group) keptBytes() int64 {
 	return g.machine.logged.Load() - g.kept.since
 }
 
-// keepLog tells the log the oldest entry that a truncation leaves, or that it may take all. A shard may
-// always keep its share of the bound, and more while others need less.
-func (n *Node) keepLog(g *group) {
+// oldest returns the oldest entry that is kept; 0: none is.
+func (k *kept) oldest() uint64 {
+	if k.from != 0 && (k.least == 0 || k.from < k.least) {
+		return k.from
+	}
+	return k.least
+}
+
+// keepLog tells the log the oldest entry that a truncation leaves: least, or an older one that an archive
+// lacks; none if there is neither. A shard may always keep its share of the bound for an archive, and more
+// while others need less.
+func (n *Node) keepLog(g *group, least uint64) {
 	own, all, share := g.keptBytes(), int64(0), n.tuning.keepBytes
 	if groups := n.hosted(); len(groups) > 0 {
 		share /= int64(len(groups))
@@ -64,13 +75,13 @@ func (n *Node) keepLog(g *group) {
 	if k.from != 0 && (n.tuning.clock() >= k.until || own > share && all > n.tuning.keepBytes) {
 		k.from = 0
 	}
-	if k.from != 0 {
+	if k.least = least; k.oldest() != least {
 		select {
 		case n.keptLogs <- struct{}{}:
 		default: // a value is waiting
 		}
 	}
-	g.log.Keep(k.from)
+	g.log.Keep(k.oldest())
 }
 
 // forget has the log truncated as if there were no archive.

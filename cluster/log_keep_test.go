@@ -18,6 +18,7 @@ func TestKeepLog(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1, tune: func(tu *tuning) {
 		tu.snapshotBytes, tu.totalBytes, tu.keepBytes, tu.trailing = 1, 1<<30, 32<<10, 1
+		tu.keepPrevious = false
 	}})
 	fill := func(rows int) {
 		t.Helper()
@@ -186,5 +187,59 @@ func waitEpoch(t *testing.T, r *running, shard storage.Shard, before uint64) {
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
+	}
+}
+
+// A truncation leaves the entries since the snapshot before, but not where the disk is short of space.
+func TestSnapshot_KeepsEntriesSinceTheOneBefore(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1, tune: func(tu *tuning) {
+		tu.snapshotBytes, tu.totalBytes, tu.trailing = 1<<30, 1<<30, 1
+	}})
+	fill := func(rows int) (snapshot uint64) {
+		t.Helper()
+		for i := range rows {
+			r.mustPropose(t, 1, fmt.Sprint(i))
+		}
+		if err := r.group(1).snapshot(false); err != nil {
+			t.Fatal(err)
+		}
+		newest, err := r.group(1).snapshots.Latest()
+		if err != nil || newest == nil {
+			t.Fatalf("%+v, %v instead of a snapshot", newest, err)
+		}
+		if pending := r.ShardStats(1).PendingBytes; pending > 1<<10 {
+			t.Errorf("%d bytes of log have no snapshot", pending)
+		}
+		return newest.Index
+	}
+	begins := func(want uint64) {
+		t.Helper()
+		if s := r.ShardStats(1); s.FirstIndex != want {
+			t.Errorf("the log begins at %d, want %d; stats %+v", s.FirstIndex, want, s)
+		}
+	}
+	first := fill(100)
+	begins(1)
+	second := fill(20)
+	begins(first + 1)
+	fill(30)
+	begins(second + 1)
+
+	// An archive that lacks older entries keeps them, too; one that has all of them changes nothing.
+	after := r.ShardStats(1).Applied - 20
+	r.KeepLog(1, after, time.Hour)
+	third := fill(1)
+	begins(after + 1)
+	r.KeepLog(1, r.ShardStats(1).Applied, time.Hour)
+	fill(5)
+	begins(third + 1)
+
+	r.mustPropose(t, 1, "last")
+	if err := r.group(1).snapshot(true); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.ShardStats(1); s.LastIndex-s.FirstIndex > 2 {
+		t.Errorf("a log that is short of space has entries %d to %d", s.FirstIndex, s.LastIndex)
 	}
 }

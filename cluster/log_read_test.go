@@ -70,6 +70,7 @@ func TestReadLog_OfWhatWasTruncated(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1, tune: func(tu *tuning) {
 		tu.snapshotBytes, tu.totalBytes, tu.sendingBytes, tu.trailing = 1, 1<<30, 16<<10, 1
+		tu.keepPrevious = false
 	}})
 	// The log is truncated by fill alone. In the background it could have begun before it is held.
 	if err := r.compactor.stop(t.Context()); err != nil {

@@ -156,11 +156,11 @@ func TestNew_RefusesInstancesThatDoNotBelongTogether(t *testing.T) {
 		}
 	}
 	run := func(rows int) {
-		r := start(t, settings{fs: fs, dir: "node", shards: 1, tune: func(tu *tuning) { tu.trailing = 0 }})
+		r := start(t, settings{fs: fs, dir: "node", shards: 1, tune: func(tu *tuning) { tu.trailing, tu.keepPrevious = 0, false }})
 		for i := range rows {
 			r.mustPropose(t, 1, fmt.Sprint(i))
 		}
-		if err := r.group(1).snapshot(); err != nil {
+		if err := r.group(1).snapshot(false); err != nil {
 			t.Fatal(err)
 		}
 		r.stop()
@@ -204,6 +204,7 @@ func TestNode_TruncatesLogsAndRestarts(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := settings{fs: fs, dir: "node", shards: 2, tune: func(tu *tuning) {
 		tu.snapshotBytes, tu.totalBytes, tu.trailing = 4<<10, 1<<30, 2
+		tu.keepPrevious = false
 	}}
 	r := start(t, s)
 	const rows = 400
@@ -211,7 +212,7 @@ func TestNode_TruncatesLogsAndRestarts(t *testing.T) {
 		r.mustPropose(t, 1, fmt.Sprint(i))
 	}
 	// The compactor works in the background. Its work shows in one more snapshot.
-	if err := r.group(1).snapshot(); err != nil {
+	if err := r.group(1).snapshot(false); err != nil {
 		t.Fatal(err)
 	}
 	stats := r.ShardStats(1)
@@ -234,6 +235,7 @@ func TestCompactor_BoundsAllLogsTogether(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 3, tune: func(tu *tuning) {
 		tu.snapshotBytes, tu.totalBytes, tu.trailing = 1<<30, 8<<10, 1
+		tu.keepPrevious = false
 	}})
 	value := strings.Repeat("x", 200)
 	for i := 0; ; i++ {

@@ -22,7 +22,7 @@ func memTables(cache int64) (state, raft uint64) {
 
 // unmergedLog is how many bytes of the log stay as they were flushed. Logs are
 // truncated long before they come near it.
-const unmergedLog = 160 << 20
+const unmergedLog = 256 << 20
 
 // worthCompacting is how large the tables of the log must be for CompactRaft.
 const worthCompacting = 8 << 20
