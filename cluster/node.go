@@ -38,6 +38,7 @@ type Node struct {
 	status   *statusCollector
 	// clockIsOff reports whether this node's clock differs from those of most others.
 	clockIsOff func() bool
+	running    atomic.Bool // Start has opened every replica, or given it up
 	leaving    atomic.Bool // see Leave
 	spoiled    atomic.Bool // see spoil
 
@@ -270,6 +271,7 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 			return err
 		}
 	}
+	n.running.Store(true)
 	return ctx.Err()
 }
 
@@ -332,13 +334,20 @@ func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done fun
 	g.commit.propose(epoch, batch, done)
 }
 
-// Ready reports whether this node knows and reaches the owner of every shard.
-func (n *Node) Ready() bool {
-	all, _ := n.owners.Load().allOwned()
-	return all
+// Ready returns nil if this node knows and reaches the owner of every shard, and has opened its own
+// replicas. With fewer of them open, the stop of another node could leave a shard without a quorum, and a
+// rolling restart goes on as soon as a node is ready.
+func (n *Node) Ready() error {
+	if !n.running.Load() {
+		return errors.New("its replicas are being opened")
+	}
+	if all, _ := n.owners.Load().allOwned(); !all {
+		return errors.New("not every shard has a leader that it reaches")
+	}
+	return nil
 }
 
-// WaitReady returns when the node is ready.
+// WaitReady returns when the node is ready. It is called after Start.
 func (n *Node) WaitReady(ctx context.Context) error {
 	for {
 		ready, changed := n.owners.Load().allOwned()

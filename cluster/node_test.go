@@ -101,7 +101,7 @@ func TestNode_ClosedAnswersNothing(t *testing.T) {
 	if err := r.ReadBarrier(1, time.Time{}); !errors.As(err, &refused) || !refused.NotApplied() {
 		t.Errorf("a read: %v", err)
 	}
-	if _, ok := r.Owner(1); ok || r.Ready() {
+	if _, ok := r.Owner(1); ok || r.Ready() == nil {
 		t.Error("it still owns the shard")
 	}
 	if err := r.Close(t.Context()); err != nil {
@@ -312,7 +312,7 @@ func TestNode_FailedShardIsServedNoMore(t *testing.T) {
 			t.Fatal("the watcher was not told")
 		}
 	}
-	if _, ok := r.Owner(1); ok || r.Ready() || r.ShardStats(1).Failed == nil {
+	if _, ok := r.Owner(1); ok || r.Ready() == nil || r.ShardStats(1).Failed == nil {
 		t.Error("the shard still counts as served")
 	}
 	if err := r.ReadBarrier(1, time.Time{}); err == nil {
@@ -368,6 +368,41 @@ func TestNode_CloseWithoutStart(t *testing.T) {
 		t.Error(err)
 	}
 	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node that learns the owners of all shards before its own replicas are open is not ready: the next
+// node of a rolling restart would stop.
+func TestReady_NotBeforeTheReplicasAreOpen(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "data")
+	defer func() { _ = store.Close() }()
+	n, err := New(Config{Store: store, Shards: 2, NodeName: "a", Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := n.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, shard := range n.id.allShards() {
+		n.owners.Load().gained(shard, 1)
+	}
+	if n.Ready() == nil {
+		t.Error("the node is ready, and no replica is open")
+	}
+	if err := n.Start(t.Context(), newRecorder()); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Ready(); err != nil {
 		t.Error(err)
 	}
 }

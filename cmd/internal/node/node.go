@@ -263,7 +263,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	return nil
 }
 
-// Ready is nil when this node can answer for every shard.
+// Ready is nil when this node can answer for every shard, and its own replicas are open.
 func (n *Node) Ready() error {
 	lost := n.store.Space().Lost()
 	switch {
@@ -271,10 +271,8 @@ func (n *Node) Ready() error {
 		return errors.New("its data directory is gone")
 	case !n.serving.Load():
 		return errors.New("it has not joined its cluster yet")
-	case !n.groups.Ready():
-		return errors.New("not every shard has a leader that it reaches")
 	}
-	return nil
+	return n.groups.Ready()
 }
 
 // WaitReady returns nil once the node is ready, or an error when ctx ends first.
