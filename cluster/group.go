@@ -98,6 +98,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
 		clock:  g.tuning.leaseClock,
+		proven: g.provenLeadership,
 		verify: g.verifyLeadership,
 	}
 	return g

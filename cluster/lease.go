@@ -11,16 +11,22 @@ import (
 // the oldest of the confirmed messages was SENT. A successor is elected, or answers reads, only when
 // a lease has passed since that moment (silence.go).
 //
-// Rounds run on demand, one at a time, on a goroutine of their own: when a reader finds the lease
-// expired, and ahead of time when a reader finds it close to its end. Without readers no rounds
-// run.
+// The answers to Raft's heartbeats prove as much as those of a round, so a reader that finds the lease
+// expired or close to its end looks at them first. They suffice while heartbeats come and go. Rounds run
+// on demand, one at a time, on a goroutine of their own. Without readers no rounds run.
 type lease struct {
 	length int64        // nanoseconds
 	clock  func() int64 // that of the leader's leases, in nanoseconds
+	// proven returns the moment from which a lease counts by the answers that are there at the moment now,
+	// or false if they prove nothing. It does not block.
+	proven func(epoch uint64, now int64) (from int64, ok bool)
 	// verify makes a quorum round that began at start and returns the moment from which the lease
 	// counts. That moment may be earlier than start.
 	verify func(epoch uint64, start int64) (from int64, err error)
 	until  atomic.Int64 // 0: no lease
+	// open is set between beginEpoch and endEpoch. While it is, the lease may be extended at any moment, so
+	// this member gives no vote.
+	open atomic.Bool
 
 	renewing atomic.Bool    // a reader has started a round ahead of time
 	rounds   sync.WaitGroup // the round under way
@@ -40,6 +46,7 @@ type leaseRound struct {
 // leadership.
 func (l *lease) beginEpoch(epoch uint64) {
 	l.mu.Lock()
+	l.open.Store(true)
 	l.epoch = epoch
 	l.mu.Unlock()
 }
@@ -49,6 +56,7 @@ func (l *lease) endEpoch() {
 	l.mu.Lock()
 	l.epoch = 0
 	l.until.Store(0)
+	l.open.Store(false)
 	l.mu.Unlock()
 }
 
@@ -59,7 +67,7 @@ func (l *lease) awaitRound() { l.rounds.Wait() }
 // one atomic load and one reading of the clock.
 func (l *lease) barrier(deadline time.Time) error {
 	left := l.until.Load() - l.clock()
-	if left > l.length/3 {
+	if left > l.reserve() {
 		return nil
 	}
 	if left > 0 {
@@ -71,11 +79,29 @@ func (l *lease) barrier(deadline time.Time) error {
 	return l.wait(deadline)
 }
 
-// renew starts a round while the lease is still valid.
+// reserve is the rest of the lease at which it is renewed. An idle group's heartbeats are answered a
+// little earlier: they go every three quarters of a lease (beatEvery).
+func (l *lease) reserve() int64 { return l.length / 5 }
+
+// extend makes the lease as long as the answers that are there allow, and returns what is left of it. The
+// caller holds l.mu, and there is an epoch.
+func (l *lease) extend() (left int64) {
+	now := l.clock()
+	if from, ok := l.proven(l.epoch, now); ok {
+		l.until.Store(max(l.until.Load(), from+l.length))
+	}
+	return l.until.Load() - now
+}
+
+// renew extends the lease while it is still valid, or starts a round.
 func (l *lease) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.epoch == 0 {
+		l.renewing.Store(false)
+		return
+	}
+	if l.extend() > l.reserve() {
 		l.renewing.Store(false)
 		return
 	}
@@ -96,7 +122,7 @@ func (l *lease) wait(deadline time.Time) error {
 			l.mu.Unlock()
 			return errNotOwner
 		}
-		if l.clock() < l.until.Load() {
+		if l.extend() > 0 {
 			l.mu.Unlock()
 			return nil
 		}

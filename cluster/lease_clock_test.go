@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // twoClocks are the clocks of a machine, set by the test.
@@ -72,5 +74,33 @@ func TestLease_NothingProven(t *testing.T) {
 	from, err := g.verifyLeadership(g.raft.CurrentTerm()+1, 0) // no voter has answered in that term
 	if err != nil || from+g.lease.length >= 0 {
 		t.Errorf("a round without proof counts from %d, %v", from, err)
+	}
+}
+
+// The answers to heartbeats prove the leadership while this node leads, and nothing once it does not: by
+// then it may have voted for its successor.
+func TestLease_ProvenByAnswers(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	g := a.group(1)
+	epoch, _ := a.Owner(1)
+	clock := g.tuning.leaseClock
+	testkit.Eventually(t, "the answers prove the leadership", func() bool {
+		from, ok := g.provenLeadership(epoch, clock())
+		return ok && clock()-from < g.lease.length
+	})
+	if _, ok := g.provenLeadership(epoch+1, clock()); ok {
+		t.Error("they prove another epoch")
+	}
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
+		t.Fatal(err)
+	}
+	members := g.raft.GetConfiguration().Configuration().Servers
+	if _, ok := g.tracking.provenSince(epoch, "a", members, clock()); !ok {
+		t.Fatal("the answers are gone")
+	}
+	if _, ok := g.provenLeadership(epoch, clock()); ok {
+		t.Error("they prove the leadership after its end")
 	}
 }

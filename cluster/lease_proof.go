@@ -41,3 +41,15 @@ func (g *group) verifyLeadership(epoch uint64, start int64) (from int64, err err
 	}
 	return from, nil
 }
+
+// provenLeadership returns the moment since which the answers that have come prove that this node leads in
+// the epoch, or false. Its state is looked at after the answers: Raft changes it before it gives a vote in
+// a newer term, so at that moment this node had given none either.
+func (g *group) provenLeadership(epoch uint64, now int64) (from int64, ok bool) {
+	members := g.raft.GetConfiguration()
+	if members.Error() != nil {
+		return 0, false
+	}
+	from, ok = g.tracking.provenSince(epoch, raft.ServerID(g.node), members.Configuration().Servers, now)
+	return from, ok && g.raft.State() == raft.Leader && g.raft.CurrentTerm() == epoch
+}

@@ -16,6 +16,7 @@ type leaseTest struct {
 	now    atomic.Int64
 	rounds atomic.Int64
 	answer chan error
+	beat   atomic.Int64 // when the heartbeat was sent that was answered last; 0 for none
 }
 
 func newLease() *leaseTest {
@@ -23,6 +24,7 @@ func newLease() *leaseTest {
 	lt.now.Store(1000)
 	lt.length = 600
 	lt.clock = lt.now.Load
+	lt.proven = func(uint64, int64) (int64, bool) { return lt.beat.Load(), lt.beat.Load() != 0 }
 	lt.verify = func(_ uint64, start int64) (int64, error) {
 		lt.rounds.Add(1)
 		return start, <-lt.answer
@@ -106,14 +108,14 @@ func TestLease_RenewsAheadOnlyForReaders(t *testing.T) {
 		if n := lt.rounds.Load(); n != 1 {
 			t.Fatalf("renewed early: %d rounds", n)
 		}
-		lt.now.Store(1450) // in the last third
+		lt.now.Store(1500) // in the last fifth
 		wantAnswers(t, lt.reads(5)(), 5, nil)
 		if n := lt.rounds.Load(); n != 2 {
 			t.Fatalf("%d rounds", n)
 		}
 		lt.answer <- nil
 		synctest.Wait()
-		lt.now.Store(2000) // 1450 + 550
+		lt.now.Store(2050) // 1500 + 550
 		wantAnswers(t, lt.reads(1)(), 1, nil)
 		lt.answer <- nil
 		lt.endEpoch()
@@ -121,6 +123,50 @@ func TestLease_RenewsAheadOnlyForReaders(t *testing.T) {
 		if n := lt.rounds.Load(); n != 3 {
 			t.Fatalf("%d rounds", n)
 		}
+	})
+}
+
+// While heartbeats are answered the readers of a group need no rounds.
+func TestLease_ExtendedByHeartbeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lt := newLease()
+		lt.beat.Store(990)
+		lt.beginEpoch(1)
+		wantAnswers(t, lt.reads(5)(), 5, nil)
+		for now := int64(1000); now < 5000; now += 10 { // heartbeats every 450, answered after 20
+			lt.now.Store(now)
+			lt.beat.Store(max(990, 1000+(now-1020)/450*450))
+			wantAnswers(t, lt.reads(2)(), 2, nil)
+		}
+		if n := lt.rounds.Load(); n != 0 {
+			t.Fatalf("%d rounds", n)
+		}
+		// No heartbeat is answered from now on.
+		lt.beat.Store(4600)
+		lt.now.Store(5079)
+		wantAnswers(t, lt.reads(1)(), 1, nil)
+		if n := lt.rounds.Load(); n != 0 {
+			t.Fatalf("%d rounds before the last fifth", n)
+		}
+		lt.now.Store(5080)
+		wantAnswers(t, lt.reads(3)(), 3, nil)
+		if n := lt.rounds.Load(); n != 1 {
+			t.Fatalf("%d rounds", n)
+		}
+		lt.now.Store(5200)
+		late := lt.reads(2)
+		wantAnswers(t, late(), 0, nil)
+		lt.answer <- errors.New("deposed")
+		if got := late(); len(got) != 2 || got[0] == nil || got[1] == nil {
+			t.Fatalf("read after the lease: %v", got)
+		}
+		lt.endEpoch()
+		lt.beat.Store(5200)
+		if err := lt.barrier(time.Time{}); !errors.Is(err, errNotOwner) || lt.until.Load() != 0 || lt.open.Load() {
+			t.Fatalf("extended after the end of the epoch: %v", err)
+		}
+		lt.awaitRound()
 	})
 }
 
@@ -194,7 +240,7 @@ func TestLease_Deadline(t *testing.T) {
 }
 
 func BenchmarkReadBarrier(b *testing.B) {
-	l := &lease{length: int64(time.Hour), clock: newLeaseClock(time.Now).now, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
+	l := &lease{length: int64(time.Hour), clock: newLeaseClock(time.Now).now, proven: func(uint64, int64) (int64, bool) { return 0, false }, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
 	l.beginEpoch(1)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -59,9 +59,9 @@ func (s *silence) left(term uint64, now, lease int64) int64 {
 func (t *tuning) leaseMargin() int64 { return int64(t.lease + t.lease/20) }
 
 // tooEarly reports whether this member must not vote yet. It has heard from a leader within the
-// length of a lease, or holds a lease itself.
+// length of a lease, or may hold a lease itself.
 func (g *group) tooEarly() bool {
-	return g.epoch.Load() != 0 || g.lease.until.Load() != 0 || g.tracking.silence.since(g.tuning.clock()) < g.tuning.leaseMargin()
+	return g.epoch.Load() != 0 || g.lease.open.Load() || g.tracking.silence.since(g.tuning.clock()) < g.tuning.leaseMargin()
 }
 
 // isEmpty reports whether this member has neither a log nor a snapshot. It was created to be added to

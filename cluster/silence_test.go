@@ -82,6 +82,10 @@ func TestVote_TooEarly(t *testing.T) {
 	want(follower, true)
 	follower.tracking.silence.heard.Store(now() - follower.tuning.leaseMargin())
 	want(follower, false)
+	follower.lease.beginEpoch(9) // as before it serves, and after: the lease may be extended
+	want(follower, true)
+	follower.lease.endEpoch()
+	want(follower, false)
 	follower.up.Store(false) // as while it starts
 	want(follower, true)
 	follower.up.Store(true)
