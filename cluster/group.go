@@ -25,6 +25,7 @@ type group struct {
 	log       *raftstore.LogStore
 	snapshots *raftstore.SnapshotStore
 	machine   *stateMachine
+	size      replicaSize
 	raft      *raft.Raft
 	transport raft.Transport
 	tracking  *trackingTransport // wraps transport; Raft uses this one

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"sync"
+	"time"
+
 	"github.com/hashicorp/raft"
 
 	"switchyard/cluster/placement"
@@ -80,6 +83,7 @@ func (g *group) report() (placement.GroupReport, error) {
 	if !r.Leads {
 		return r, nil
 	}
+	r.Bytes = g.size.estimate(g)
 	// Raft's members are those of the newest entry, committed or not. They were read first, so they are
 	// no newer than the index.
 	r.Changing = g.raft.CommitIndex() < g.log.Configured()
@@ -96,4 +100,32 @@ func (g *group) report() (placement.GroupReport, error) {
 		}
 	}
 	return r, nil
+}
+
+// sizeAge is the time for which an estimate is used in spite of new entries.
+const sizeAge = 30 * time.Second
+
+// replicaSize is an estimate of what a copy of a replica takes.
+type replicaSize struct {
+	mu      sync.Mutex
+	bytes   uint64
+	applied uint64 // the newest entry in the state then
+	at      int64
+}
+
+// estimate returns the size of the group's state in bytes, at least 1, or 0 if it is not known. What may be
+// only in memory counts as much as it takes in the log.
+func (s *replicaSize) estimate(g *group) uint64 {
+	applied, now := g.machine.applied.Load(), g.tuning.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes != 0 && (s.applied == applied || now-s.at < int64(sizeAge)) {
+		return s.bytes
+	}
+	bytes, err := g.machine.store.EstimateSize(g.shard)
+	if err != nil {
+		return 0
+	}
+	s.bytes, s.applied, s.at = 1+bytes+uint64(max(0, g.machine.pending.Load())), applied, now
+	return s.bytes
 }

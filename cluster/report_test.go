@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/cluster/membership"
 	"switchyard/cluster/placement"
@@ -66,4 +69,37 @@ func TestReport_RemovalThatIsNotCommitted(t *testing.T) {
 		return orphans[orphan] && slices.Equal(released, []string{"c"}) && !changing
 	})
 	w.same(t, storage.Shard(1), "a", "b")
+}
+
+// A leader reports about how much a copy of its replica takes, and looks again some time after the replica
+// has grown.
+func TestReport_Size(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "data", shards: 1})
+	r.mustPropose(t, 1, "first")
+	size := func() uint64 {
+		t.Helper()
+		reports := r.report()
+		i := slices.IndexFunc(reports, func(g placement.GroupReport) bool { return g.Shard == 1 })
+		return reports[i].Bytes
+	}
+	before := size()
+	if before == 0 || before > 64<<10 {
+		t.Errorf("a new shard has %d bytes", before)
+	}
+	const grown = 1 << 20
+	random, row := rand.New(rand.NewPCG(1, 2)), make([]byte, grown/16)
+	for range 16 { // in the log they are compressed
+		for i := range row {
+			row[i] = byte(random.Uint32())
+		}
+		r.mustPropose(t, 1, string(row))
+	}
+	if now := size(); now != before {
+		t.Errorf("%d bytes, a moment after there were %d", now, before)
+	}
+	r.group(1).size.at -= int64(sizeAge)
+	if now := size(); now < before+grown {
+		t.Errorf("%d bytes after %d more than %d were written", now, grown, before)
+	}
 }

@@ -89,17 +89,27 @@ func (s *Store) ExportWith(ctx context.Context, shard Shard, options ExportOptio
 	return e, nil
 }
 
+// EstimateSize returns about how many bytes of the disk a shard's rows take. Rows that are only in memory are
+// not counted.
+func (s *Store) EstimateSize(shard Shard) (uint64, error) {
+	start, end := ShardRange(shard)
+	size, err := s.state.EstimateDiskUsage(start, end)
+	if err != nil {
+		return 0, fmt.Errorf("estimate the size of shard %d: %w", shard, err)
+	}
+	return size, nil
+}
+
 // roomToExport checks that the disk has room for a copy of a shard's rows, as far as their size is
 // known: what is only in memory is not counted.
 func (s *Store) roomToExport(shard Shard) error {
 	spare, watched := s.space.spare()
-	start, end := ShardRange(shard)
-	if !watched || end == nil {
+	if !watched {
 		return nil
 	}
-	size, err := s.state.EstimateDiskUsage(start, end)
+	size, err := s.EstimateSize(shard)
 	if err != nil {
-		return fmt.Errorf("estimate the size: %w", err)
+		return err
 	}
 	if size > spare {
 		return fmt.Errorf("%w: they have %d MiB, and the disk %d MiB to spare", ErrNoRoom, size>>20, spare>>20)

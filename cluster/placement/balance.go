@@ -13,8 +13,8 @@ func (p *planner) balance() {
 	if p.wanted == 1 || len(takers) <= p.wanted || !p.healthy() {
 		return
 	}
-	for p.moves+p.small < maxMoves {
-		s, from, to := p.bestMove(takers)
+	for range maxBalanceMoves {
+		s, from, to := p.bestMove(p.leastLoaded(takers))
 		if s == nil {
 			return
 		}
@@ -28,6 +28,25 @@ func (p *planner) balance() {
 		p.countMove(s)
 		p.addStep(s, StepAdd, to, reason, from)
 	}
+}
+
+// maxBalanceMoves is the number of moves that one round adds: to find one takes time in proportion to the
+// shards.
+const maxBalanceMoves = 16
+
+// leastLoaded returns, of each zone, the nodes with the fewest replicas: as many as a shard has replicas,
+// which can't take it again, and one more. The order is kept.
+func (p *planner) leastLoaded(takers []string) []string {
+	byLoad := slices.Clone(takers)
+	slices.SortStableFunc(byLoad, func(a, b string) int { return cmp.Compare(p.nodes[a].replicas, p.nodes[b].replicas) })
+	few, chosen := map[string]int{}, map[string]bool{}
+	for _, name := range byLoad {
+		if zone := p.nodes[name].Zone; few[zone] <= p.wanted {
+			few[zone]++
+			chosen[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(takers), func(name string) bool { return !chosen[name] })
 }
 
 // healthy reports whether every shard has all its replicas on nodes that answer, or is giving up a
@@ -53,7 +72,7 @@ func (p *planner) healthy() bool {
 func (p *planner) bestMove(takers []string) (shard *placedShard, from, to string) {
 	var best [3]int // change of shared zones; load of to minus load of from; 1 if the leader must move
 	for _, s := range p.shards {
-		if s.busy || p.moving(s) {
+		if s.busy || p.moving(s) || !p.mayMove(s) {
 			continue
 		}
 		before := p.sharedZones(s.target)

@@ -32,7 +32,7 @@ func (p *planner) balanceLeaders() {
 			return
 		}
 	}
-	for p.transfers < maxTransfers {
+	for p.transfers < p.maxTransfers() {
 		chain := p.leaderChain()
 		if len(chain) == 0 {
 			return

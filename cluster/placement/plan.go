@@ -17,12 +17,14 @@ const (
 	maxMoves = 2
 	// maxSmallMoves is that number for small shards, which take no time to copy: those of a new
 	// cluster should soon have all their replicas.
-	maxSmallMoves = 16
-	// smallLast is the index of the newest entry up to which a shard is small. A new shard has
-	// fewer than ten entries, and few can have much data.
-	smallLast = 64
-	// maxTransfers is the number of leaderships transferred in one round.
-	maxTransfers = 4
+	maxSmallMoves = 32
+	// smallBytes is the size up to which a shard is small. smallLast is the index of the newest entry up
+	// to which a shard is small whose size is not known. A new shard has fewer than ten entries, and few
+	// can have much data.
+	smallBytes = 4 << 20
+	smallLast  = 64
+	// minTransfers is the number of leaderships transferred in one round, in a cluster of few shards.
+	minTransfers = 4
 	// replicasWanted is the number of replicas of a shard, in a cluster that has had as many
 	// members.
 	replicasWanted = 3
@@ -238,9 +240,13 @@ func (p *planner) addStep(s *placedShard, kind StepKind, node, format string, ar
 	})
 }
 
+// maxTransfers returns the number of leaderships transferred in one round: a drain should not take longer
+// where there are more shards.
+func (p *planner) maxTransfers() int { return max(minTransfers, p.state.Shards/8) }
+
 // transferLead adds a transfer of a leadership, within the limit of a round.
 func (p *planner) transferLead(s *placedShard, node, format string, args ...any) {
-	if p.transfers == maxTransfers {
+	if p.transfers >= p.maxTransfers() {
 		return
 	}
 	p.transfers++

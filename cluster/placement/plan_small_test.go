@@ -37,3 +37,57 @@ func TestPlan_BoundsSmallShardsThatGrow(t *testing.T) {
 		t.Errorf("%d steps, not %d", len(steps), maxSmallMoves)
 	}
 }
+
+// A node that joins gets many small shards at once, and large ones a few at a time.
+func TestPlan_BoundsMovesToANewNode(t *testing.T) {
+	t.Parallel()
+	for kind, most := range map[string]int{"small": maxBalanceMoves, "": maxMoves} {
+		text := "three\nnode a\nnode b\nnode c\nnode d\n"
+		for range 4 * maxBalanceMoves {
+			text += "shard 0 a* b c " + kind + "\n"
+		}
+		steps := Plan(parseCluster(t, text), testNow)
+		if len(steps) != most {
+			t.Errorf("%d steps for shards of kind %q, not %d", len(steps), kind, most)
+		}
+		for _, s := range steps {
+			if s.Kind != StepAdd || s.Node != "d" {
+				t.Errorf("step %v", s)
+			}
+		}
+	}
+}
+
+// A shard counts as small by its size where its leader reports it, however many entries it has had.
+func TestPlan_SmallBySize(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		last, bytes uint64
+		small       bool
+	}{
+		{smallLast, 0, true}, {smallLast + 1, 0, false},
+		{100_000, smallBytes, true}, {100_000, smallBytes + 1, false}, {1, smallBytes + 1, false},
+	} {
+		if s := (placedShard{GroupReport: GroupReport{Last: c.last, Bytes: c.bytes}}); s.small() != c.small {
+			t.Errorf("a shard of %d entries and %d bytes is small: %t", c.last, c.bytes, !c.small)
+		}
+	}
+}
+
+// A drain takes about as many rounds with many shards as with few.
+func TestPlan_TransfersInARound(t *testing.T) {
+	t.Parallel()
+	for shards, most := range map[int]int{13: minTransfers, 97: 12} {
+		text := "three\nnode a draining\nnode b\nnode c\n"
+		for range shards { // the directory is one of them
+			text += "shard 0 a* b c\n"
+		}
+		transfers := 0
+		for _, s := range Plan(parseCluster(t, text), testNow) {
+			transfers += boolInt(s.Kind == StepTransfer)
+		}
+		if transfers != most {
+			t.Errorf("%d transfers of %d shards, not %d", transfers, shards, most)
+		}
+	}
+}

@@ -26,7 +26,12 @@ func (p *planner) mayMove(s *placedShard) bool {
 	return p.moves < maxMoves
 }
 
-func (s *placedShard) small() bool { return s.Last <= smallLast }
+func (s *placedShard) small() bool {
+	if s.Bytes == 0 {
+		return s.Last <= smallLast
+	}
+	return s.Bytes <= smallBytes
+}
 
 // promotable returns the non-voters to promote.
 func (s *placedShard) promotable() []string { return intersection(s.NonVoters, s.target) }

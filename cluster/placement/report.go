@@ -25,6 +25,9 @@ type GroupReport struct {
 	Changing bool `json:"changing,omitempty"`
 	// Differing lists the nodes whose replicas differed when this node last compared them as the owner.
 	Differing []string `json:"differing,omitempty"`
+	// Bytes is an estimate of what a copy of the replica takes, on the leader only; 0 if it is not known.
+	// Versions before this field leave it out.
+	Bytes uint64 `json:"bytes,omitempty"`
 	// Starting is set while the replica is being opened. Only Shard is set with it.
 	Starting bool `json:"starting,omitempty"`
 	// Failed says why this replica can't follow its group's log; empty while it can. Its leader

@@ -278,7 +278,7 @@ func (s *simulated) round(t *rapid.T, mayFail bool) []Step {
 		}
 		s.carry(t, st)
 	}
-	if transfers > maxTransfers {
+	if transfers > max(minTransfers, s.shards/8) {
 		s.fail(t, "%d transfers in a round", transfers)
 	}
 	if nowLarge, nowSmall := s.copying(state); nowLarge > max(large, maxMoves) || nowSmall > max(small, maxSmallMoves) {
