@@ -156,6 +156,7 @@ export interface ShardStatus {
   applied: number;
   lag: number;
   failed?: { node: string; reason: string }[];
+  differing?: string[];
 }
 
 export interface BackupStatus {

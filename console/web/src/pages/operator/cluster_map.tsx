@@ -4,7 +4,7 @@ import type { ClusterHistory } from "./cluster_history";
 import { formatCount } from "../agents/session_text";
 import { Section } from "../../ui";
 
-type Mark = "leader" | "voter" | "copying" | "down" | "failed" | "none";
+type Mark = "leader" | "voter" | "copying" | "down" | "failed" | "differing" | "none";
 
 const markTitle: Record<Mark, string> = {
   leader: "leads",
@@ -12,11 +12,12 @@ const markTitle: Record<Mark, string> = {
   copying: "is being copied",
   down: "node does not answer",
   failed: "failed",
+  differing: "has other rows than the others",
   none: "none",
 };
 
 /** A short sign for each mark, so that no meaning is in colours alone. */
-const markSign: Record<Mark, string> = { leader: "L", voter: "•", copying: "…", down: "×", failed: "!", none: "" };
+const markSign: Record<Mark, string> = { leader: "L", voter: "•", copying: "…", down: "×", failed: "!", differing: "≠", none: "" };
 
 /** A lag of more entries than this is shown as one that grows. */
 const highLag = 1000;
@@ -27,6 +28,7 @@ export function ClusterMap({ history }: { history: ClusterHistory }) {
   const down = new Set(topology.nodes.filter((node) => node.state === "dead" || node.state === "left").map((node) => node.name));
   const markOf = (shard: (typeof topology.shards)[number], node: string): Mark => {
     if (shard.failed?.some((f) => f.node === node)) return "failed";
+    if (shard.differing?.includes(node)) return "differing";
     if (shard.leader === node) return "leader";
     if (down.has(node) && (shard.voters.includes(node) || shard.nonVoters.includes(node))) return "down";
     if (shard.voters.includes(node)) return "voter";
@@ -35,7 +37,7 @@ export function ClusterMap({ history }: { history: ClusterHistory }) {
   return (
     <Section title="Shards">
       <p class="muted map-legend">
-        {(["leader", "voter", "copying", "down", "failed"] as Mark[]).map((mark) => (
+        {(["leader", "voter", "copying", "down", "failed", "differing"] as Mark[]).map((mark) => (
           <span key={mark} class="map-key">
             <span class={`map-mark map-${mark}`} aria-hidden="true">
               {markSign[mark]}
@@ -75,12 +77,13 @@ export function ClusterMap({ history }: { history: ClusterHistory }) {
                 {nodes.map((node) => {
                   const mark = markOf(shard, node);
                   const failed = shard.failed?.find((f) => f.node === node);
+                  const text = mark === "differing" && shard.leader === node ? `leads, and ${markTitle[mark]}` : markTitle[mark];
                   return (
                     <td key={node}>
                       {mark !== "none" && (
-                        <span class={`map-mark map-${mark}`} title={failed ? `${node} failed: ${failed.reason}` : `${node} ${markTitle[mark]}`}>
+                        <span class={`map-mark map-${mark}`} title={failed ? `${node} failed: ${failed.reason}` : `${node} ${text}`}>
                           <span aria-hidden="true">{markSign[mark]}</span>
-                          <span class="visually-hidden">{markTitle[mark]}</span>
+                          <span class="visually-hidden">{text}</span>
                         </span>
                       )}
                     </td>
