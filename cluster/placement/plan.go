@@ -23,8 +23,10 @@ const (
 	// can have much data.
 	smallBytes = 4 << 20
 	smallLast  = 64
-	// minTransfers is the number of leaderships transferred in one round, in a cluster of few shards.
-	minTransfers = 4
+	// minTransfers and mostTransfers bound the number of leaderships transferred in one round. Each
+	// takes some milliseconds of processor time.
+	minTransfers  = 4
+	mostTransfers = 32
 	// replicasWanted is the number of replicas of a shard, in a cluster that has had as many
 	// members.
 	replicasWanted = 3
@@ -242,7 +244,7 @@ func (p *planner) addStep(s *placedShard, kind StepKind, node, format string, ar
 
 // maxTransfers returns the number of leaderships transferred in one round: a drain should not take longer
 // where there are more shards.
-func (p *planner) maxTransfers() int { return max(minTransfers, p.state.Shards/8) }
+func (p *planner) maxTransfers() int { return min(max(minTransfers, p.state.Shards/8), mostTransfers) }
 
 // transferLead adds a transfer of a leadership, within the limit of a round.
 func (p *planner) transferLead(s *placedShard, node, format string, args ...any) {

@@ -77,7 +77,7 @@ func TestPlan_SmallBySize(t *testing.T) {
 // A drain takes about as many rounds with many shards as with few.
 func TestPlan_TransfersInARound(t *testing.T) {
 	t.Parallel()
-	for shards, most := range map[int]int{13: minTransfers, 97: 12} {
+	for shards, most := range map[int]int{13: minTransfers, 97: 12, 1025: mostTransfers} {
 		text := "three\nnode a draining\nnode b\nnode c\n"
 		for range shards { // the directory is one of them
 			text += "shard 0 a* b c\n"
