@@ -83,6 +83,7 @@ type load struct {
 	began                                    time.Time
 	answered, forwarded, unavailable, failed atomic.Uint64
 	reads, writes                            atomic.Uint64
+	images                                   atomic.Uint64 // of shards, for backups: reads that are not among reads
 	busiest                                  *busiest
 }
 
@@ -92,9 +93,12 @@ func newLoad(now time.Time) *load { return &load{began: now, busiest: newBusiest
 // Workspaces are counted for callers
 // with a credential alone: anybody can write ids that no workspace has.
 func (l *load) admitted(x *exchange, req *tracker.Request, reads bool) {
-	if reads {
+	switch {
+	case x.route.image:
+		l.images.Add(1)
+	case reads:
 		l.reads.Add(1)
-	} else {
+	default:
 		l.writes.Add(1)
 	}
 	if req.Workspace != ([16]byte{}) && x.route.Op.Needs.Level != tracker.Public && !x.route.here {
@@ -103,7 +107,8 @@ func (l *load) admitted(x *exchange, req *tracker.Request, reads bool) {
 }
 
 // Requests returns the number of requests that were carried out here, those that other nodes
-// forwarded included.
+// forwarded included. Images of shards for backups do not count: a backup must not take its own
+// requests for the work of the node.
 func (s *Server) Requests() uint64 { return s.load.reads.Load() + s.load.writes.Load() }
 
 // answer counts an answer to a client.
@@ -125,7 +130,7 @@ func (s *Server) fillLoad(of *NodeLoad) {
 	now, l := s.now(), s.load
 	of.StartedAt, of.UptimeMs = tracker.At(l.began), now.Sub(l.began).Milliseconds()
 	of.Requests = RequestLoad{
-		Connections: int64(s.connections()), Answered: l.answered.Load(), Reads: l.reads.Load(), Writes: l.writes.Load(),
+		Connections: int64(s.connections()), Answered: l.answered.Load(), Reads: l.reads.Load() + l.images.Load(), Writes: l.writes.Load(),
 		Forwarded: l.forwarded.Load(), Unavailable: l.unavailable.Load(), Failed: l.failed.Load(),
 	}
 	var within time.Duration

@@ -56,6 +56,28 @@ func TestNodeLoad_CountsRequests(t *testing.T) {
 	}
 }
 
+// A backup asks for one image after another. If these requests made the node look busy, images would be copied
+// slowly for the sake of nobody.
+func TestRequests_WithoutImagesOfShards(t *testing.T) {
+	t.Parallel()
+	b := setupCluster(t, &fakeCluster{name: "node-1"})
+	if a := b.as(t, operatorToken, "GET", "/workspaces"); a.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", a.StatusCode, a.body)
+	}
+	before := b.Requests()
+	for range 3 {
+		if a := b.as(t, operatorToken, "HEAD", "/cluster/backup/shards/1"); a.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	if n := b.Requests(); before != 1 || n != before {
+		t.Errorf("%d requests, and %d after images were asked for, want 1", before, n)
+	}
+	if got := loadOf(t, b, "node-1").Requests.Reads; got != 5 {
+		t.Errorf("%d reads, want 5: a list, three images and this", got)
+	}
+}
+
 func TestNodeLoad_IsAskedOfTheNode(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("a")
