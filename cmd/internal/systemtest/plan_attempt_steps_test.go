@@ -119,7 +119,8 @@ func (run *planRun) lapse() {
 	// First those that become dead letters, of which there are few.
 	for _, last := range []bool{true, false} {
 		for _, s := range m.sessions {
-			if s.leased && s.lapsesForGood() == last && len(all) < 6 {
+			// A heartbeat would end a session whose issue has come into a project with a budget that is used up.
+			if s.leased && s.lapsesForGood() == last && m.overspent(s) == "" && len(all) < 6 {
 				all = append(all, s)
 			}
 		}
