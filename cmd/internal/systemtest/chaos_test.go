@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -34,6 +35,9 @@ func chaosLength() (length, pauseFor time.Duration) {
 	}
 	return 20 * time.Second, 4 * time.Second
 }
+
+// chaosShards returns the number of shards of a storm's cluster: SWITCHYARD_CHAOS_SHARDS, or a few.
+func chaosShards() string { return cmp.Or(os.Getenv("SWITCHYARD_CHAOS_SHARDS"), "4") }
 
 // newFleet starts three members, the first alone and the others joining it, and
 // returns when every shard has three voters.
@@ -146,7 +150,7 @@ func TestCluster_Storm(t *testing.T) {
 	}
 	ctx, cancel := limited(t, length+4*time.Minute)
 	defer cancel()
-	f := NewFleet(program, t.TempDir(), "--shards", "4")
+	f := NewFleet(program, t.TempDir(), "--shards", chaosShards())
 	f.keepLogs(t)
 	if older {
 		f.Format = int(storage.FormatNewest - 1)
