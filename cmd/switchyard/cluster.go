@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -43,7 +44,8 @@ func (f clusterFlags) connect() (*clusterClient, context.Context, context.Cancel
 
 type clusterStatusCmd struct {
 	clusterFlags
-	JSON bool `name:"json" help:"Print what GET /cluster answers."`
+	JSON   bool `name:"json" help:"Print what GET /cluster answers."`
+	Shards bool `help:"List all shards, not only those that lack something."`
 }
 
 func (s clusterStatusCmd) Run() error {
@@ -68,7 +70,7 @@ func (s clusterStatusCmd) run(ctx context.Context, c *clusterClient, out io.Writ
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", c.base, err)
 	}
-	return writeTopology(out, &t)
+	return writeTopology(out, &t, s.Shards)
 }
 
 // formatState says which format the cluster writes and, while some nodes know a newer one, which
@@ -94,8 +96,8 @@ func formatState(t *httpapi.Topology) string {
 	return fmt.Sprintf("%s (not %d: %s)", state, newest, strings.Join(behind, ", "))
 }
 
-// writeTopology prints the cluster as two tables.
-func writeTopology(out io.Writer, t *httpapi.Topology) error {
+// writeTopology prints the cluster as two tables: its nodes, and the shards that lack something, or all of them.
+func writeTopology(out io.Writer, t *httpapi.Topology, allShards bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "cluster %s: %s, %s%s\n\n", t.ClusterID, plural(len(t.Nodes), "node"), plural(len(t.Shards), "shard"), formatState(t))
 	_, _ = fmt.Fprintln(w, "NODE\tSTATE\tZONE\tLEADS\tREPLICAS\tHTTP\tPEER\tGOSSIP\tVERSION")
@@ -105,11 +107,7 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(w, "\nSHARD\tLEADER\tTERM\tAPPLIED\tLAG\tVOTERS\tNON-VOTERS")
-	for _, s := range t.Shards {
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.ID, orDash(s.Leader), s.Term, s.Applied, s.Lag, orDash(strings.Join(s.Voters, ",")), orDash(strings.Join(s.NonVoters, ",")))
-	}
-	if err := w.Flush(); err != nil {
+	if err := writeShards(out, t, allShards); err != nil {
 		return err
 	}
 	if b := t.Backup; b != nil {
@@ -132,6 +130,38 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 		}
 	}
 	return nil
+}
+
+// writeShards prints how many shards lack nothing, and a table of the others, or of all.
+func writeShards(out io.Writer, t *httpapi.Topology, all bool) error {
+	voters, lag := 0, uint64(0)
+	for i := range t.Shards {
+		voters, lag = max(voters, len(t.Shards[i].Voters)), max(lag, t.Shards[i].Lag)
+	}
+	listed := t.Shards
+	lacking := slices.DeleteFunc(slices.Clone(t.Shards), func(s httpapi.ShardStatus) bool { return lacksNothing(&s, voters) })
+	if !all {
+		listed = lacking
+	}
+	_, _ = fmt.Fprintf(out, "\n%d of %s with a leader and %s; the slowest replica is %d entries behind\n",
+		len(t.Shards)-len(lacking), plural(len(t.Shards), "shard"), plural(voters, "voter"), lag)
+	if len(listed) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "\nSHARD\tLEADER\tTERM\tAPPLIED\tLAG\tVOTERS\tNON-VOTERS")
+	for _, s := range listed {
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.ID, orDash(s.Leader), s.Term, s.Applied, s.Lag, orDash(strings.Join(s.Voters, ",")), orDash(strings.Join(s.NonVoters, ",")))
+	}
+	return w.Flush()
+}
+
+// manyEntries is the lag of a replica above which its shard is listed, as in the console.
+const manyEntries = 1000
+
+// lacksNothing reports whether a shard has a leader, as many voters as any shard, and only replicas that follow.
+func lacksNothing(s *httpapi.ShardStatus, voters int) bool {
+	return s.Leader != "" && len(s.Voters) == voters && len(s.NonVoters) == 0 && s.Lag <= manyEntries && len(s.Failed) == 0 && len(s.Differing) == 0
 }
 
 // backupState says how the scheduled backups stand.

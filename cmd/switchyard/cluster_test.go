@@ -66,16 +66,63 @@ NODE         STATE  ZONE  LEADS  REPLICAS  HTTP           PEER           GOSSIP 
 node-1       alive  a     2      2         10.0.0.1:8080  10.0.0.1:7947  10.0.0.1:7946  v1
 a-long-name  dead   -     0      1         -              -              -              -
 
-SHARD  LEADER  TERM  APPLIED  LAG  VOTERS              NON-VOTERS
-0      node-1  3     12345    0    a-long-name,node-1  -
-1      -       11    7        900  node-1              a-long-name
+1 of 2 shards with a leader and 2 voters; the slowest replica is 900 entries behind
+
+SHARD  LEADER  TERM  APPLIED  LAG  VOTERS  NON-VOTERS
+1      -       11    7        900  node-1  a-long-name
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 	out.Reset()
+	if err := (clusterStatusCmd{Shards: true}).run(t.Context(), c, &out); err != nil {
+		t.Fatal(err)
+	}
+	want = `
+SHARD  LEADER  TERM  APPLIED  LAG  VOTERS              NON-VOTERS
+0      node-1  3     12345    0    a-long-name,node-1  -
+1      -       11    7        900  node-1              a-long-name
+`
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", out.String(), want)
+	}
+	out.Reset()
 	if err := (clusterStatusCmd{JSON: true}).run(t.Context(), c, &out); err != nil || out.String() != topology+"\n" {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// Shards that lack nothing are counted, and those that lack something are listed.
+func TestClusterStatus_ShardsThatLackSomething(t *testing.T) {
+	t.Parallel()
+	const well = `{"id":1,"leader":"a","voters":["a","b","c"]}`
+	for _, row := range []struct {
+		shard string
+		lists bool
+	}{
+		{well, false},
+		{`{"id":2,"leader":"a","voters":["a","b","c"],"lag":1000}`, false},
+		{`{"id":2,"leader":"a","voters":["a","b","c"],"lag":1001}`, true},
+		{`{"id":2,"leader":"","voters":["a","b","c"]}`, true},
+		{`{"id":2,"leader":"a","voters":["a","b"]}`, true},
+		{`{"id":2,"leader":"a","voters":["a","b","c"],"nonVoters":["d"]}`, true},
+		{`{"id":2,"leader":"a","voters":["a","b","c"],"failed":[{"node":"c"}]}`, true},
+		{`{"id":2,"leader":"a","voters":["a","b","c"],"differing":["c"]}`, true},
+	} {
+		var read httpapi.Topology
+		if err := json.Unmarshal([]byte(`{"shards":[`+well+","+row.shard+`]}`), &read); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := writeTopology(&out, &read, false); err != nil {
+			t.Fatal(err)
+		}
+		if lists := strings.Contains(out.String(), "\n2  "); lists != row.lists {
+			t.Errorf("%s is listed: %t\n%s", row.shard, lists, out.String())
+		}
+		if text := map[bool]string{true: "\n1 of 2 shards", false: "\n2 of 2 shards"}[row.lists]; !strings.Contains(out.String(), text) {
+			t.Errorf("%s: no %q in\n%s", row.shard, text, out.String())
+		}
 	}
 }
 
