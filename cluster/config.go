@@ -90,7 +90,7 @@ type Config struct {
 // Defaults of a first start, and bounds.
 const (
 	DefaultNodeName = "node-1"
-	DefaultShards   = 16
+	DefaultShards   = 128
 	// MaxShards is the largest number of workspace shards of a cluster.
 	MaxShards = 1024
 	// DefaultReplaceAfter is the default of Config.ReplaceAfter.
