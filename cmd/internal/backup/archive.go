@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"switchyard/storage"
 )
 
@@ -157,6 +159,20 @@ func (a *Archive) present(ctx context.Context, f *File) error {
 		return fmt.Errorf("the file of shard %d is missing or damaged: %w", f.Shard, err)
 	}
 	return nil
+}
+
+// looksAtOnce is how many files allPresent looks for at once. A bucket takes tens of milliseconds for each, and a
+// cluster has a file for each of its shards.
+const looksAtOnce = 8
+
+// allPresent is present for some files.
+func (a *Archive) allPresent(ctx context.Context, files []File) error {
+	all, shared := errgroup.WithContext(ctx)
+	all.SetLimit(looksAtOnce)
+	for i := range files {
+		all.Go(func() error { return a.present(shared, &files[i]) })
+	}
+	return all.Wait()
 }
 
 // copy writes the content of a file to out, and compares its sum with the manifest's.

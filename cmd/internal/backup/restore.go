@@ -53,10 +53,8 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range m.Files {
-		if err := by.From.present(ctx, &m.Files[i]); err != nil {
-			return nil, err
-		}
+	if err := by.From.allPresent(ctx, m.Files); err != nil {
+		return nil, err
 	}
 	made, err := emptyDir(by.Data)
 	if err != nil {

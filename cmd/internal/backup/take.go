@@ -79,10 +79,8 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 	m.setFormat(storage.Format(topology.Format))
 	t.tell(0, 0, verifying)
 	// Each was read when it was written, or before it was used again.
-	for i := range t.files {
-		if err := t.To.present(ctx, &t.files[i]); err != nil {
-			return "", nil, err
-		}
+	if err := t.To.allPresent(ctx, t.files); err != nil {
+		return "", nil, err
 	}
 	if err := context.Cause(ctx); err != nil {
 		return "", nil, err
@@ -300,10 +298,8 @@ func (t *taken) allPresent(ctx context.Context, name string, m *Manifest) error 
 	if t.To.place.Dir() != "" {
 		return nil
 	}
-	for i := range m.Files {
-		if err := t.To.present(ctx, &m.Files[i]); err != nil {
-			return errors.Join(err, t.To.place.Remove(context.WithoutCancel(ctx), name))
-		}
+	if err := t.To.allPresent(ctx, m.Files); err != nil {
+		return errors.Join(err, t.To.place.Remove(context.WithoutCancel(ctx), name))
 	}
 	return nil
 }
