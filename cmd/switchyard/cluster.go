@@ -132,19 +132,27 @@ func writeTopology(out io.Writer, t *httpapi.Topology, allShards bool) error {
 	return nil
 }
 
+// listedShards is the most shards that are listed if not all are asked for.
+const listedShards = 20
+
 // writeShards prints how many shards lack nothing, and a table of the others, or of all.
 func writeShards(out io.Writer, t *httpapi.Topology, all bool) error {
-	voters, lag := 0, uint64(0)
+	voters, lag, down := 0, uint64(0), map[string]bool{}
 	for i := range t.Shards {
 		voters, lag = max(voters, len(t.Shards[i].Voters)), max(lag, t.Shards[i].Lag)
 	}
-	listed := t.Shards
-	lacking := slices.DeleteFunc(slices.Clone(t.Shards), func(s httpapi.ShardStatus) bool { return lacksNothing(&s, voters) })
-	if !all {
-		listed = lacking
+	for _, n := range t.Nodes {
+		down[n.Name] = n.State == "dead" || n.State == "left"
 	}
-	_, _ = fmt.Fprintf(out, "\n%d of %s with a leader and %s; the slowest replica is %d entries behind\n",
-		len(t.Shards)-len(lacking), plural(len(t.Shards), "shard"), plural(voters, "voter"), lag)
+	lacking := slices.DeleteFunc(slices.Clone(t.Shards), func(s httpapi.ShardStatus) bool { return lacksNothing(&s, voters, down) })
+	// Those without a leader come first.
+	slices.SortStableFunc(lacking, func(a, b httpapi.ShardStatus) int { return min(1, len(a.Leader)) - min(1, len(b.Leader)) })
+	_, _ = fmt.Fprintf(out, "\n%d of %s with a leader and %s that %s not dead; the slowest replica is %d entries behind\n",
+		len(t.Shards)-len(lacking), plural(len(t.Shards), "shard"), plural(voters, "voter"), map[bool]string{true: "is", false: "are"}[voters == 1], lag)
+	listed := lacking[:min(len(lacking), listedShards)]
+	if all {
+		listed = t.Shards
+	}
 	if len(listed) == 0 {
 		return nil
 	}
@@ -153,15 +161,23 @@ func writeShards(out io.Writer, t *httpapi.Topology, all bool) error {
 	for _, s := range listed {
 		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.ID, orDash(s.Leader), s.Term, s.Applied, s.Lag, orDash(strings.Join(s.Voters, ",")), orDash(strings.Join(s.NonVoters, ",")))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if more := len(lacking) - len(listed); more > 0 {
+		_, _ = fmt.Fprintf(out, "and %d more: --shards lists all\n", more)
+	}
+	return nil
 }
 
 // manyEntries is the lag of a replica above which its shard is listed, as in the console.
 const manyEntries = 1000
 
-// lacksNothing reports whether a shard has a leader, as many voters as any shard, and only replicas that follow.
-func lacksNothing(s *httpapi.ShardStatus, voters int) bool {
-	return s.Leader != "" && len(s.Voters) == voters && len(s.NonVoters) == 0 && s.Lag <= manyEntries && len(s.Failed) == 0 && len(s.Differing) == 0
+// lacksNothing reports whether a shard has a leader, as many voters as any shard, all of them on nodes that are not
+// down, and only replicas that follow.
+func lacksNothing(s *httpapi.ShardStatus, voters int, down map[string]bool) bool {
+	return s.Leader != "" && len(s.Voters) == voters && len(s.NonVoters) == 0 && s.Lag <= manyEntries && len(s.Failed) == 0 && len(s.Differing) == 0 &&
+		!slices.ContainsFunc(s.Voters, func(node string) bool { return down[node] })
 }
 
 // backupState says how the scheduled backups stand.

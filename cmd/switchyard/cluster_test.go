@@ -66,10 +66,11 @@ NODE         STATE  ZONE  LEADS  REPLICAS  HTTP           PEER           GOSSIP 
 node-1       alive  a     2      2         10.0.0.1:8080  10.0.0.1:7947  10.0.0.1:7946  v1
 a-long-name  dead   -     0      1         -              -              -              -
 
-1 of 2 shards with a leader and 2 voters; the slowest replica is 900 entries behind
+0 of 2 shards with a leader and 2 voters that are not dead; the slowest replica is 900 entries behind
 
-SHARD  LEADER  TERM  APPLIED  LAG  VOTERS  NON-VOTERS
-1      -       11    7        900  node-1  a-long-name
+SHARD  LEADER  TERM  APPLIED  LAG  VOTERS              NON-VOTERS
+1      -       11    7        900  node-1              a-long-name
+0      node-1  3     12345    0    a-long-name,node-1  -
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
@@ -105,12 +106,13 @@ func TestClusterStatus_ShardsThatLackSomething(t *testing.T) {
 		{`{"id":2,"leader":"a","voters":["a","b","c"],"lag":1001}`, true},
 		{`{"id":2,"leader":"","voters":["a","b","c"]}`, true},
 		{`{"id":2,"leader":"a","voters":["a","b"]}`, true},
+		{`{"id":2,"leader":"a","voters":["a","b","d"]}`, true},
 		{`{"id":2,"leader":"a","voters":["a","b","c"],"nonVoters":["d"]}`, true},
 		{`{"id":2,"leader":"a","voters":["a","b","c"],"failed":[{"node":"c"}]}`, true},
 		{`{"id":2,"leader":"a","voters":["a","b","c"],"differing":["c"]}`, true},
 	} {
 		var read httpapi.Topology
-		if err := json.Unmarshal([]byte(`{"shards":[`+well+","+row.shard+`]}`), &read); err != nil {
+		if err := json.Unmarshal([]byte(`{"nodes":[{"name":"a","state":"alive"},{"name":"d","state":"dead"}],"shards":[`+well+","+row.shard+`]}`), &read); err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
@@ -123,6 +125,29 @@ func TestClusterStatus_ShardsThatLackSomething(t *testing.T) {
 		if text := map[bool]string{true: "\n1 of 2 shards", false: "\n2 of 2 shards"}[row.lists]; !strings.Contains(out.String(), text) {
 			t.Errorf("%s: no %q in\n%s", row.shard, text, out.String())
 		}
+	}
+}
+
+// When a node is dead all its shards lack a voter: the first are listed, before them those without a leader.
+func TestClusterStatus_ListsSomeShards(t *testing.T) {
+	t.Parallel()
+	var read httpapi.Topology
+	read.Nodes = []httpapi.NodeStatus{{Name: "a", State: "alive"}, {Name: "b", State: "dead"}}
+	for id := range 129 {
+		read.Shards = append(read.Shards, httpapi.ShardStatus{ID: id, Leader: "a", Voters: []string{"a", "b"}})
+	}
+	read.Shards[77].Leader = ""
+	var out bytes.Buffer
+	if err := writeTopology(&out, &read, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n0 of 129 shards", "NON-VOTERS\n77     -  ", "\n0      a  ", "\n18     a  ", "and 109 more: --shards lists all\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "\n19     a") {
+		t.Errorf("too many shards are listed:\n%s", out.String())
 	}
 }
 

@@ -28,3 +28,35 @@ func TestCluster_ReplicasThatDiffer(t *testing.T) {
 	})()`)
 	v.holds("the replica is marked", `JSON.stringify(`+marked+`) === '["node-1 leads, and has other rows than the others"]'`)
 }
+
+// TestCluster_ManyShards: of many shards the map has those that lack something, and the others when they are asked for.
+// The page is given an answer with more shards than the node has.
+func TestCluster_ManyShards(t *testing.T) {
+	t.Parallel()
+	ctx := limited(t)
+	s := onboarded(ctx, t)
+	v := signedIn(ctx, t, s, rootToken)
+	v.open("/console/cluster")
+	v.the("heading", "Shards").appears()
+	eval[bool](v, `(() => {
+		const real = window.fetch;
+		window.fetch = async (path, ...rest) => {
+			const answer = await real(path, ...rest);
+			if (path !== "/cluster") return answer;
+			const cluster = await answer.json();
+			const one = cluster.shards[1];
+			cluster.shards = Array.from({ length: 129 }, (_, id) => ({ ...one, id, applied: 1 }));
+			cluster.shards[77].leader = "";
+			cluster.shards[101].nonVoters = ["node-9"];
+			cluster.nodes.push({ ...cluster.nodes[0], name: "node-9" });
+			return new Response(JSON.stringify(cluster), { status: 200, headers: { "Content-Type": "application/json" } });
+		};
+		return true;
+	})()`)
+	const rows = `[...document.querySelectorAll(".map tbody th")].map((cell) => cell.textContent).join(" ")`
+	v.holds("the shards that lack something are shown", rows+` === "77 101"`)
+	v.the("button", "Show all 129").click()
+	v.holds("all shards are shown", `document.querySelectorAll(".map tbody tr").length === 129`)
+	v.the("button", "Show fewer").click()
+	v.holds("few shards are shown again", rows+` === "77 101"`)
+}
