@@ -8,20 +8,29 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// answering is a service that gives these answers in turn, and the idempotency keys
-// it was sent.
-func answering(t *testing.T, statuses ...int) (*client, *[]string) {
+// answering is a client of a service that gives these answers in turn, and a function
+// that returns the idempotency keys the service was sent.
+func answering(t *testing.T, statuses ...int) (c *client, sent func() []string) {
 	t.Helper()
-	var keys []string
+	var (
+		mu   sync.Mutex // a connection that is hung up orders nothing before the next one's request
+		keys []string
+	)
+	next := func(key string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, key)
+		return statuses[min(len(keys), len(statuses))-1]
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status := statuses[min(len(keys), len(statuses)-1)]
-		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		status := next(r.Header.Get("Idempotency-Key"))
 		if status == 0 { // hang up in the middle of the answer
 			panic(http.ErrAbortHandler)
 		}
@@ -30,27 +39,33 @@ func answering(t *testing.T, statuses ...int) (*client, *[]string) {
 		_, _ = w.Write([]byte(`{"code":"X","message":"No.","activities":[{"id":"a"}]}`))
 	}))
 	t.Cleanup(server.Close)
-	return &client{base: server.URL, workspace: "w", http: server.Client()}, &keys
+	sent = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(keys)
+	}
+	return &client{base: server.URL, workspace: "w", http: server.Client()}, sent
 }
 
 func TestDo_RepeatsWhatMayPassUnderOneKey(t *testing.T) {
 	t.Parallel()
-	c, keys := answering(t, 503, 0, 429, 200)
+	c, sent := answering(t, 503, 0, 429, 200)
 	if err := c.do(t.Context(), "", c.path("claim"), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if len(*keys) != 4 || len(slices.Compact(slices.Clone(*keys))) != 1 || (*keys)[0] == "" {
-		t.Errorf("the keys were %q", *keys)
+	keys := sent()
+	if len(keys) != 4 || keys[0] == "" || len(slices.Compact(slices.Clone(keys))) != 1 {
+		t.Errorf("the keys were %q", keys)
 	}
 }
 
 func TestCall_KnowsWhenTheSessionIsLost(t *testing.T) {
 	t.Parallel()
 	for status, lost := range map[int]bool{400: false, 401: true, 403: false, 404: true, 409: true, 410: true, 422: false} {
-		c, keys := answering(t, status)
+		c, sent := answering(t, status)
 		_, err := newLane(c, claimed{}, time.Minute).log(t.Context(), "action", "x")
-		if err == nil || errors.Is(err, errLost) != lost || len(*keys) != 1 {
-			t.Errorf("%d: %v after %d requests", status, err, len(*keys))
+		if err == nil || errors.Is(err, errLost) != lost || len(sent()) != 1 {
+			t.Errorf("%d: %v after %d requests", status, err, len(sent()))
 		}
 	}
 }
