@@ -18,8 +18,12 @@ const (
 	slowAfter             = 20
 	// rebalanceFastInterval is the pause while replicas move: each move takes several rounds.
 	rebalanceFastInterval = 200 * time.Millisecond
-	// fastRounds is the number of fast rounds after a step.
+	// fastRounds is the number of fast rounds at first, and after a step.
 	fastRounds = 10
+	// Steps that took no longer than quickSteps show that the cluster can take more of them at a time, and
+	// steps that took longer than slowSteps that it can't.
+	quickSteps = 100 * time.Millisecond
+	slowSteps  = 500 * time.Millisecond
 )
 
 // rebalancerConfig configures a rebalancer.
@@ -113,6 +117,21 @@ type roundState struct {
 	failed     map[stepKey]bool // steps that failed in the last round and were logged
 	fastRounds int              // fast rounds left
 	slowRounds int              // rounds without a step
+	smallMoves int              // see placement.State
+}
+
+// adapt sets how many small shards may move in the next round. As long as rounds make full use of the number
+// and their steps are quick, it doubles: the shards of a new cluster are empty, and until they have all their
+// replicas a failure of a node stops them.
+func (k *roundState) adapt(steps int, took time.Duration, failed bool) {
+	switch {
+	case steps == 0 || failed:
+		k.smallMoves = placement.MinSmallMoves
+	case took > slowSteps:
+		k.smallMoves = max(k.smallMoves/2, placement.MinSmallMoves)
+	case took <= quickSteps && steps >= k.smallMoves:
+		k.smallMoves = min(2*k.smallMoves, placement.MostSmallMoves)
+	}
 }
 
 // pace returns the pause before the next round.
@@ -135,7 +154,9 @@ type stepKey struct {
 }
 
 func (m *rebalancer) run(ctx context.Context) {
-	known := roundState{}
+	// The first rounds come fast: the directory has a new owner because the cluster is new, and its other
+	// members are about to join, or because a node failed.
+	known := roundState{smallMoves: placement.MinSmallMoves, fastRounds: fastRounds}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -160,6 +181,7 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 		Shards:       r.shards,
 		EverThree:    r.everThree,
 		ReplaceAfter: m.ReplaceAfter,
+		SmallMoves:   known.smallMoves,
 		Members:      markFullNodes(r.members, full),
 		Reports:      reports,
 	}
@@ -170,7 +192,9 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 	if ctx.Err() != nil {
 		return
 	}
+	began := time.Now()
 	m.execute(ctx, steps, known)
+	known.adapt(len(steps), time.Since(began), len(known.failed) > 0)
 	m.release(ctx, placement.Releasable(state))
 }
 

@@ -406,3 +406,34 @@ func TestRebalancer_Pace(t *testing.T) {
 		t.Error("a step does not end the rest")
 	}
 }
+
+// More small shards move at a time as long as that goes quickly.
+func TestRebalancer_Adapts(t *testing.T) {
+	t.Parallel()
+	const least, most = placement.MinSmallMoves, placement.MostSmallMoves
+	known := roundState{smallMoves: least}
+	for i, c := range []struct {
+		steps  int
+		took   time.Duration
+		failed bool
+		want   int
+	}{
+		{least - 1, 0, false, least}, // the bound was not met
+		{least, quickSteps, false, 2 * least},
+		{least, 0, false, 2 * least},
+		{2 * least, quickSteps + 1, false, 2 * least},
+		{2 * least, 0, false, 4 * least},
+		{4 * least, 0, false, most},
+		{most, 0, false, most},
+		{most, slowSteps + 1, false, most / 2},
+		{1, 0, true, least},
+		{least, 0, false, 2 * least},
+		{0, 0, false, least},
+		{least, slowSteps + 1, false, least},
+	} {
+		known.adapt(c.steps, c.took, c.failed)
+		if known.smallMoves != c.want {
+			t.Errorf("%d. after %d steps in %s: %d at a time, not %d", i, c.steps, c.took, known.smallMoves, c.want)
+		}
+	}
+}

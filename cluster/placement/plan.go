@@ -15,9 +15,13 @@ const (
 	// maxMoves is the number of shards that may be copied, or have more replicas than wanted, at
 	// the same time.
 	maxMoves = 2
-	// maxSmallMoves is that number for small shards, which take no time to copy: those of a new
-	// cluster should soon have all their replicas.
-	maxSmallMoves = 32
+	// MinSmallMoves is that number for small shards, which take no time to copy: those of a new
+	// cluster should soon have all their replicas. State may allow more, as long as the shards have no more
+	// than maxSmallBytes together.
+	MinSmallMoves = 32
+	// MostSmallMoves is the largest number of small shards that State may allow.
+	MostSmallMoves = 256
+	maxSmallBytes  = MinSmallMoves * smallBytes
 	// smallBytes is the size up to which a shard is small. smallLast is the index of the newest entry up
 	// to which a shard is small whose size is not known. A new shard has fewer than ten entries, and few
 	// can have much data.
@@ -37,6 +41,7 @@ type State struct {
 	Shards       int           // workspace shards; the directory is not counted
 	EverThree    bool          // the cluster has had three members at the same time
 	ReplaceAfter time.Duration // how long the replicas of a dead member wait for it
+	SmallMoves   int           // small shards that may move at the same time, see MinSmallMoves
 	Members      []Member
 	Reports      map[string][]GroupReport // of the members that answered
 	Droppable    map[Replica]bool         // orphans that are older than orphanGrace
@@ -116,9 +121,10 @@ type planner struct {
 	shards    []*placedShard // shards with a known leader, by id
 	wanted    int            // replicas per shard
 	steps     []Step
-	moves     int // shards being copied or larger than wanted, but for small ones
-	small     int // small ones of them
-	transfers int // leaderships transferred in this round
+	moves     int    // shards being copied or larger than wanted, but for small ones
+	small     int    // small ones of them
+	smallSum  uint64 // bytes of the small ones
+	transfers int    // leaderships transferred in this round
 }
 
 // rank orders members: replicas are left with members of a lower rank first.

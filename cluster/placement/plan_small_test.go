@@ -30,11 +30,22 @@ func TestPlan_SmallShards(t *testing.T) {
 func TestPlan_BoundsSmallShardsThatGrow(t *testing.T) {
 	t.Parallel()
 	text := "three\nnode a\nnode b\nnode c\n"
-	for shard := range 3 * maxSmallMoves {
+	for shard := range 2 * MostSmallMoves {
 		text += fmt.Sprintf("shard %d a* small\n", shard)
 	}
-	if steps := Plan(parseCluster(t, text), testNow); len(steps) != maxSmallMoves {
-		t.Errorf("%d steps, not %d", len(steps), maxSmallMoves)
+	for allowed, want := range map[int]int{0: MinSmallMoves, 1: MinSmallMoves, 100: 100, 10 * MostSmallMoves: MostSmallMoves} {
+		state := parseCluster(t, text)
+		state.SmallMoves = allowed
+		if steps := Plan(state, testNow); len(steps) != want {
+			t.Errorf("%d steps, not %d, where %d are allowed", len(steps), want, allowed)
+		}
+		// More than the least number only as far as their bytes allow.
+		for i := range state.Reports["a"] {
+			state.Reports["a"][i].Bytes = maxSmallBytes / 40
+		}
+		if steps := Plan(state, testNow); len(steps) != min(want, 40) {
+			t.Errorf("%d steps for shards with a 40th of the bytes each, not %d", len(steps), min(want, 40))
+		}
 	}
 }
 

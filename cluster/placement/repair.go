@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// moving reports whether a shard counts against maxMoves, or against maxSmallMoves.
+// moving reports whether a shard counts against the bounds of mayMove.
 func (p *planner) moving(s *placedShard) bool {
 	return len(s.NonVoters) > 0 || len(s.Voters) > p.wanted
 }
@@ -14,16 +14,20 @@ func (p *planner) moving(s *placedShard) bool {
 func (p *planner) countMove(s *placedShard) {
 	if s.small() {
 		p.small++
+		p.smallSum += s.Bytes
 	} else {
 		p.moves++
 	}
 }
 
 func (p *planner) mayMove(s *placedShard) bool {
-	if s.small() {
-		return p.small < maxSmallMoves
+	switch {
+	case !s.small():
+		return p.moves < maxMoves
+	case p.small < MinSmallMoves:
+		return true
 	}
-	return p.moves < maxMoves
+	return p.small < min(p.state.SmallMoves, MostSmallMoves) && p.smallSum+s.Bytes <= maxSmallBytes
 }
 
 func (s *placedShard) small() bool {

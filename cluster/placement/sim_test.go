@@ -281,7 +281,7 @@ func (s *simulated) round(t *rapid.T, mayFail bool) []Step {
 	if transfers > max(minTransfers, s.shards/8) {
 		s.fail(t, "%d transfers in a round", transfers)
 	}
-	if nowLarge, nowSmall := s.copying(state); nowLarge > max(large, maxMoves) || nowSmall > max(small, maxSmallMoves) {
+	if nowLarge, nowSmall := s.copying(state); nowLarge > max(large, maxMoves) || nowSmall > max(small, MinSmallMoves) {
 		s.fail(t, "%d shards and %d small ones are copying", nowLarge, nowSmall)
 	}
 	return steps
