@@ -14,6 +14,7 @@ var errNoRoom = errors.New("cluster: the node's disk has no room for changes")
 // intercept sees each request of another member before Raft does, and reports whether it answered
 // it.
 func (g *group) intercept(rpc *raft.RPC) bool {
+	g.skipCovered(rpc)
 	return g.answerHeartbeat(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
 }
 
