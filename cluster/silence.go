@@ -25,11 +25,19 @@ type silence struct {
 	transfer atomic.Uint64
 }
 
-// note sees every request before Raft does.
+// note sees every request before Raft does. Requests come on several connections, and the goroutine of one
+// may be held up behind the reading of the clock: a later time stays.
 func (s *silence) note(rpc *raft.RPC, now int64) {
 	switch rpc.Command.(type) {
 	case *raft.AppendEntriesRequest, *raft.InstallSnapshotRequest, *raft.TimeoutNowRequest:
-		s.heard.Store(now)
+	default:
+		return
+	}
+	for {
+		last := s.heard.Load()
+		if now <= last || s.heard.CompareAndSwap(last, now) {
+			return
+		}
 	}
 }
 

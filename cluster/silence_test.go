@@ -37,6 +37,8 @@ func TestSilence_LeftOfALease(t *testing.T) {
 		s.note(&raft.RPC{Command: request}, now)
 		want(8, now+100, lease-100)
 	}
+	s.note(&raft.RPC{Command: &raft.AppendEntriesRequest{}}, 20_000) // its goroutine was held up
+	want(8, 30_100, lease-100)
 	s.note(&raft.RPC{Command: &raft.RequestVoteRequest{}}, 90_000)
 	want(8, 90_000, 0)
 }

@@ -50,9 +50,10 @@ type trackingTransport struct {
 	// resume makes Raft send followers the entries that they lack. Nil does nothing.
 	resume func()
 
-	mu    sync.Mutex
-	term  uint64 // term of the answers
-	peers map[raft.ServerID]followerAnswers
+	mu       sync.Mutex
+	term     uint64 // term of the answers
+	peers    map[raft.ServerID]followerAnswers
+	outdated uint64 // newest term of this member that a follower answered in a newer one
 }
 
 // followerAnswers records the answers of one follower in the leader's term.
@@ -258,7 +259,24 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 		return err
 	}
 	w.record(id, args, resp, sent, last)
+	w.noteNewer(args.Term, resp.Term)
 	return nil
+}
+
+// noteNewer has Raft look at a follower that answered in a newer term than the request's. Raft takes the
+// term from an answer to entries, and from one to a heartbeat of a read, but not from those to its usual
+// heartbeats. An idle leader would go on, and its heartbeats would keep the others from an election.
+func (w *trackingTransport) noteNewer(term, answered uint64) {
+	if answered <= term || w.resume == nil {
+		return
+	}
+	w.mu.Lock()
+	first := term > w.outdated
+	w.outdated = max(w.outdated, term)
+	w.mu.Unlock()
+	if first {
+		w.resume()
+	}
 }
 
 // record records the answer to a request that was sent at a time, when the log ended with the entry
@@ -324,9 +342,13 @@ func (w *trackingTransport) tell(id raft.ServerID, target raft.ServerAddress, ar
 	}
 	sent, last := w.leaseClock(), w.last()
 	var resp raft.AppendEntriesResponse
-	if err := w.Transport.AppendEntries(id, target, args, &resp); err == nil && resp.Success {
+	if err := w.Transport.AppendEntries(id, target, args, &resp); err != nil {
+		return
+	}
+	if resp.Success {
 		w.record(id, args, &resp, sent, last)
 	}
+	w.noteNewer(args.Term, resp.Term)
 }
 
 // lacking reports whether a follower that answered a request sent after a moment lacks entries.

@@ -276,3 +276,55 @@ func TestTrackingTransport_TakesMessagesOfLinks(t *testing.T) {
 		t.Error("a member that was stopped took a heartbeat")
 	}
 }
+
+// A follower that answers a heartbeat in a newer term makes Raft look at it, once for each term.
+func TestTrackingTransport_NotesNewerTerms(t *testing.T) {
+	t.Parallel()
+	now := int64(1)
+	h, w := newBlockingTransport(t, &now)
+	resumed := 0
+	w.resume = func() { resumed++ }
+	for i, c := range []struct {
+		term, answered uint64
+		want           int
+	}{{5, 5, 0}, {5, 4, 0}, {5, 6, 1}, {5, 7, 1}, {6, 6, 1}, {6, 7, 2}, {5, 7, 2}} {
+		ended := make(chan error)
+		go func() {
+			ended <- w.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: c.term}, &raft.AppendEntriesResponse{})
+		}()
+		<-h.asked
+		h.answer <- raft.AppendEntriesResponse{Term: c.answered}
+		if err := <-ended; err != nil || resumed != c.want {
+			t.Errorf("%d. resumed %d times, want %d, %v", i, resumed, c.want, err)
+		}
+	}
+}
+
+// A follower of an idle leader is in a newer term: it stood for election, and nobody voted for it.
+func TestTrackingTransport_AnIdleLeaderFindsANewerTerm(t *testing.T) {
+	t.Parallel()
+	w := rarelyCommitted(t)
+	a, b := w.nodes["a"].group(1), w.nodes["b"].group(1)
+	term := a.raft.CurrentTerm()
+	asks := raft.RequestVoteRequest{ // of a candidate whose log is too short
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("c"), Addr: []byte("c")},
+		Term:      term + 1, LeadershipTransfer: true,
+	}
+	var answer raft.RequestVoteResponse
+	if err := a.tracking.RequestVote("b", "b", &asks, &answer); err != nil || answer.Granted || b.raft.CurrentTerm() <= term {
+		t.Fatalf("%+v, %v, in term %d", answer, err, b.raft.CurrentTerm())
+	}
+	testkit.Eventually(t, "all members are in a newer term, with one leader", func() bool {
+		leaders := 0
+		for _, r := range w.nodes {
+			g := r.group(1)
+			if g.raft.CurrentTerm() <= term {
+				return false
+			}
+			if g.raft.State() == raft.Leader {
+				leaders++
+			}
+		}
+		return leaders == 1
+	})
+}
