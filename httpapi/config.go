@@ -42,7 +42,7 @@ type Config struct {
 	Placement Placement
 	// Ready says why the node can't serve now; nil when it can.
 	Ready func() error
-	// Version of the service, for the API description.
+	// Version of the program, which the MCP server names.
 	Version string
 	// PublicURL is where clients reach the service, for the API description.
 	PublicURL string
@@ -104,7 +104,7 @@ func (c Config) withDefaults() Config {
 		c.Ready = func() error { return nil }
 	}
 	if c.Version == "" {
-		c.Version = "0.1.0"
+		c.Version = "dev"
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

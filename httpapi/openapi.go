@@ -12,6 +12,10 @@ import (
 	"switchyard/actors/tracker"
 )
 
+// apiVersion is the version of the API that the description has, whatever the version of the program
+// (Decision 50).
+const apiVersion = "0.1.0"
+
 // doc is a JSON object of the API description.
 type doc = map[string]any
 
@@ -54,7 +58,7 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 	whole := doc{
 		"openapi": "3.1.0",
 		"info": doc{
-			"title": "Switchyard", "version": cfg.Version,
+			"title": "Switchyard", "version": apiVersion,
 			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema, but under /oauth and /scim, whose standards have their own. Answers from 1,024 bytes on are compressed with zstd or gzip where Accept-Encoding takes that; an ETag names the content, whatever its encoding.",
 			"contact":     contact,
 			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"},

@@ -185,6 +185,16 @@ func TestDescription_Explains(t *testing.T) {
 	}
 }
 
+// The version is the API's, and no build changes it (Decision 50).
+func TestDescription_Version(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.Version = "v9.9.9" })
+	var d struct{ Info struct{ Version string } }
+	if err := json.Unmarshal([]byte(b.do(t, "GET", "/openapi.json", "").body), &d); err != nil || d.Info.Version != "0.1.0" {
+		t.Errorf("version %q, %v", d.Info.Version, err)
+	}
+}
+
 func TestDescription_ShowsLimits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
