@@ -116,9 +116,10 @@ func (r *bulkRun) dispatchItem(i int, d *BulkDispatch) error {
 	if err != nil {
 		return err
 	}
-	after, fault, err := tx.predecessors(d.QueuedAfter)
-	if err == nil && fault.Message != "" {
-		err = BadRequest(fault)
+	var faults Faults
+	after, err := tx.predecessors(d.QueuedAfter, "", &faults)
+	if err == nil {
+		err = faults.Err()
 	}
 	if err != nil {
 		return err

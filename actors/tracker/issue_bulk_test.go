@@ -125,6 +125,7 @@ func TestCreateIssues_NamesEveryFault(t *testing.T) {
 		// A ring by way of issues that are there.
 		{all(`{"title": "a", "ref": "r", "relations": [{"type": "blocks", "issueId": "` + string(a) + `"}, {"type": "blocked_by", "ref": "s"}]}, {"title": "b", "ref": "s", "relations": [{"type": "blocked_by", "issueId": "` + string(b) + `"}]}`), []string{"items[1].relations[0]"}},
 		{all(`{"title": "a"}, {"title": "b", "dispatch": {"queuedAfter": "` + string(hidden) + `"}}`), []string{"items[1].dispatch.queuedAfter"}},
+		{all(`{"title": "a", "dispatch": {"queuedAfter": ["x", "` + string(hidden) + `"]}}`), []string{"items[0].dispatch.queuedAfter[0]", "items[0].dispatch.queuedAfter[1]"}},
 		{all(`{"title": "a", "dispatch": {"notBefore": "2999-01-01T00:00:00Z"}}`), []string{"items[0].dispatch.notBefore"}},
 		{all(`{"title": "a", "dispatch": {"resultSchema": {"type": 7}}}`), []string{"items[0].dispatch.resultSchema"}},
 		// They are told before conflicts.

@@ -53,9 +53,7 @@ func (o *SessionOptions) validateShape(at string, faults *Faults) {
 	if text, place := o.NotBefore.Ptr(), at+"notBefore"; text != nil && !faults.Has(place) && snooze(text) == nil {
 		faults.Add(place, "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
 	}
-	if _, fault := queuedAfterIDs(o.QueuedAfter); fault.Message != "" {
-		faults.Add(at+fault.Path, fault.Message)
-	}
+	queuedAfterIDs(o.QueuedAfter, at, faults)
 	if fault := schemaShape(o.ResultSchema); fault != "" {
 		faults.Add(at+"resultSchema", fault)
 	}
@@ -168,12 +166,9 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 // sessions that are there. at is the path of the options in the body. It returns the
 // sessions that the new one is queued after.
 func (tx *Tx) checkOptions(o *SessionOptions, at string, faults *Faults) (predecessors, error) {
-	after, fault, err := tx.predecessors(o.QueuedAfter)
+	after, err := tx.predecessors(o.QueuedAfter, at, faults)
 	if err != nil {
 		return after, err
-	}
-	if fault.Message != "" {
-		faults.Add(at+fault.Path, fault.Message)
 	}
 	if tx.tooFar(snooze(o.NotBefore.Ptr())) {
 		faults.Add(at+"notBefore", faultTooFar)

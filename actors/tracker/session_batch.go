@@ -128,15 +128,17 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 		return nil, "resultSchema: " + *item.schemaFault, nil
 	}
 	n := &newSession{Issue: issue, AgentID: item.AgentID.Value, Branch: item.Branch, Instructions: item.Instructions, Options: item.SessionOptions}
-	ids, _ := queuedAfterIDs(item.QueuedAfter)
-	for _, after := range ids {
+	for _, after := range queuedAfterIDs(item.QueuedAfter, "", new(Faults)) {
 		if was, given := dispatched[after]; given && !was {
 			return nil, "queuedAfter: The item before it for that issue was not dispatched.", nil
 		}
 	}
-	var bad Fault
-	if n.After, bad, err = tx.predecessors(item.QueuedAfter); err != nil || bad.Message != "" {
-		return nil, bad.Path + ": " + bad.Message, err
+	var faults Faults
+	if n.After, err = tx.predecessors(item.QueuedAfter, "", &faults); err != nil {
+		return nil, "", err
+	}
+	if !faults.Empty() {
+		return nil, faults.list[0].Path + ": " + faults.list[0].Message, nil
 	}
 	if err = tx.roomForSessions(); err == nil {
 		s, _, _, err = tx.addSession(n)

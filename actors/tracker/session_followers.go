@@ -73,28 +73,33 @@ func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err erro
 // maxQueuedAfter is the number of sessions that one may be queued after.
 const maxQueuedAfter = 50
 
-// queuedAfterIDs returns the ids of a queuedAfter: one, or a list.
-func queuedAfterIDs(raw json.RawMessage) (ids []string, fault Fault) {
+// queuedAfterIDs returns the ids of a queuedAfter: one, or a list. It adds the faults of
+// their form; at is the path of the options in the body.
+func queuedAfterIDs(raw json.RawMessage, at string, faults *Faults) (ids []string) {
 	if len(raw) == 0 {
-		return nil, Fault{}
+		return nil
 	}
-	bad := Fault{Path: "queuedAfter", Message: fmt.Sprintf("Must be the id of an issue or a session, or a list of 1 to %d ids.", maxQueuedAfter)}
 	var one string
 	if json.Unmarshal(raw, &one) == nil && raw[0] == '"' {
 		ids = []string{one}
 	} else if raw[0] != '[' || json.Unmarshal(raw, &ids) != nil || len(ids) == 0 || len(ids) > maxQueuedAfter {
-		return nil, bad
+		faults.Add(at+"queuedAfter", fmt.Sprintf("Must be the id of an issue or a session, or a list of 1 to %d ids.", maxQueuedAfter))
+		return nil
 	}
 	for i, id := range ids {
 		if id == "" || len([]rune(id)) > 255 {
-			if raw[0] == '[' {
-				bad.Path = fmt.Sprintf("queuedAfter[%d]", i)
-			}
-			bad.Message = "Must be an id of 1 to 255 characters."
-			return nil, bad
+			faults.Add(at+queuedAfterPath(raw, i), "Must be an id of 1 to 255 characters.")
 		}
 	}
-	return ids, Fault{}
+	return ids
+}
+
+// queuedAfterPath returns the path of an id of a queuedAfter.
+func queuedAfterPath(raw json.RawMessage, i int) string {
+	if raw[0] == '[' {
+		return fmt.Sprintf("queuedAfter[%d]", i)
+	}
+	return "queuedAfter"
 }
 
 // predecessors are the sessions that a new one is queued after.
@@ -104,24 +109,17 @@ type predecessors struct {
 	failed *sessionRecord
 }
 
-// predecessors returns the sessions that the ids of a queuedAfter stand for. fault is for
-// the caller if one of them is not there.
-func (tx *Tx) predecessors(raw json.RawMessage) (p predecessors, fault Fault, err error) {
-	ids, fault := queuedAfterIDs(raw)
-	if fault.Message != "" {
-		return p, fault, nil
-	}
-	for i, id := range ids {
+// predecessors returns the sessions that the ids of a queuedAfter stand for. It adds a
+// fault for each id without one; at is the path of the options in the body.
+func (tx *Tx) predecessors(raw json.RawMessage, at string, faults *Faults) (p predecessors, err error) {
+	for i, id := range queuedAfterIDs(raw, at, new(Faults)) { // Validate has told of their form
 		s, missing, err := tx.predecessorOf(id)
 		if err != nil {
-			return p, fault, err
+			return p, err
 		}
 		if s == nil {
-			fault.Path, fault.Message = "queuedAfter", missing
-			if raw[0] == '[' {
-				fault.Path = fmt.Sprintf("queuedAfter[%d]", i)
-			}
-			return p, fault, nil
+			faults.Add(at+queuedAfterPath(raw, i), missing)
+			continue
 		}
 		if slices.Contains(p.all, s.ID) {
 			continue
@@ -135,7 +133,7 @@ func (tx *Tx) predecessors(raw json.RawMessage) (p predecessors, fault Fault, er
 		}
 		p.pending = append(p.pending, s.ID)
 	}
-	return p, fault, nil
+	return p, nil
 }
 
 // cancelFollower cancels a new session that is queued after one that did not complete.

@@ -1,8 +1,8 @@
 package tracker
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,11 +129,24 @@ func TestQueuedAfter_AListMustAllComplete(t *testing.T) {
 		t.Fatalf("is %s behind a canceled session", late.Status)
 	}
 	f.verify()
-	var refused *Error
-	in := DispatchIssueIn{ID: string(a.IssueID), SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(a.ID), "no id")}}
-	if _, err := f.try(f.admin, DispatchIssue, &in); !errors.As(err, &refused) || refused.Code != CodeBadRequest {
-		t.Fatalf("queued after what is not there: %v", err)
+}
+
+func TestQueuedAfter_NamesEveryUnknownID(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	a := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	for ids, paths := range map[string][]string{
+		`["zz", "` + string(a.ID) + `", "yy", "zz"]`: {"queuedAfter[0]", "queuedAfter[2]", "queuedAfter[3]"},
+		`["zz"]`: {"queuedAfter[0]"},
+		`"zz"`:   {"queuedAfter"},
+	} {
+		_, err := f.try(f.admin, DispatchIssue, &DispatchIssueIn{ID: string(a.IssueID), SessionOptions: SessionOptions{QueuedAfter: []byte(ids)}})
+		wantCode(t, err, CodeBadRequest, paths...)
 	}
+	var faults Faults
+	(&DispatchIssueIn{SessionOptions: SessionOptions{QueuedAfter: queuedBehind("", "zz", strings.Repeat("x", 256))}}).Validate(&faults)
+	wantCode(t, faults.Err(), CodeBadRequest, "queuedAfter[0]", "queuedAfter[2]")
+	f.verify()
 }
 
 // Closing the issue cancels a line of sessions, each of which also waits for the issue.
