@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"fmt"
 	"slices"
@@ -50,6 +51,7 @@ type vcsCheckSuite struct {
 	PullRequests []struct {
 		Number int64 `json:"number"`
 		Head   struct {
+			Ref string `json:"ref"`
 			SHA string `json:"sha"`
 		} `json:"head"`
 	} `json:"pull_requests"`
@@ -92,9 +94,13 @@ func webURL(text string) string {
 
 // vcsChecks is the state of the checks of some commits.
 type vcsChecks struct {
-	State  string   `json:"state"`
-	Branch string   `json:"branch"`
-	URLs   []string `json:"urls"` // pull requests whose last commit was checked
+	State  string `json:"state"`
+	Branch string `json:"branch"`
+	// URLs and Heads are the addresses and branches of the pull requests whose last commit
+	// was checked. An address is only its end, such as "/pull/7", if the event lacks the
+	// repository's.
+	URLs  []string `json:"urls"`
+	Heads []string `json:"heads,omitempty"`
 	// Other is set if the checks are of pull requests, but not of their last commit.
 	Other bool `json:"other"`
 }
@@ -105,8 +111,13 @@ func (s *vcsCheckSuite) checks(repository string) *vcsChecks {
 		if p.Head.SHA != "" && s.HeadSHA != "" && p.Head.SHA != s.HeadSHA {
 			continue
 		}
-		if address := webURL(repository + "/pull/" + strconv.FormatInt(p.Number, 10)); address != "" && len(c.URLs) < maxAbout {
-			c.URLs = append(c.URLs, address)
+		if len(c.URLs) == maxAbout {
+			break
+		}
+		end := "/pull/" + strconv.FormatInt(p.Number, 10)
+		c.URLs = append(c.URLs, cmp.Or(webURL(repository+end), end))
+		if head := clean(p.Head.Ref, maxThread); head != "" && head != c.Branch {
+			c.Heads = append(c.Heads, head)
 		}
 	}
 	c.Other = len(s.PullRequests) > 0 && len(c.URLs) == 0
@@ -132,7 +143,7 @@ func (tx *Tx) tellPull(p *vcsPull, repository string) ([]IssueID, error) {
 	if p.URL == "" {
 		return nil, nil
 	}
-	named, err := tx.namedIssues(p.Branch, repository, p.Texts...)
+	named, err := tx.namedIssues([]string{p.Branch}, repository, p.Texts)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +166,8 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 	if c.Other {
 		return nil, nil
 	}
-	named, err := tx.namedIssues(c.Branch, repository, c.Branch)
+	branches := append([]string{c.Branch}, c.Heads...)
+	named, err := tx.namedIssues(branches, repository, branches)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +179,7 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 		named = addKeys(named, keys)
 	}
 	return tx.changeNamed(named, func(t *Issue) bool {
-		if t.PRURL != nil && len(c.URLs) > 0 && !slices.Contains(c.URLs, *t.PRURL) {
+		if t.PRURL != nil && len(c.URLs) > 0 && !slices.ContainsFunc(c.URLs, func(address string) bool { return strings.HasSuffix(*t.PRURL, address) }) {
 			return false // another pull request's checks
 		}
 		t.PRCheckState = &c.State
@@ -203,8 +215,8 @@ func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []Issu
 }
 
 // namedIssues returns the primary keys of the issues whose identifiers occur in the
-// texts, case-insensitively, or which have the branch.
-func (tx *Tx) namedIssues(branch, repository string, texts ...string) (keys [][]byte, err error) {
+// texts, case-insensitively, or which have one of the branches.
+func (tx *Tx) namedIssues(branches []string, repository string, texts []string) (keys [][]byte, err error) {
 	looked := map[string]bool{}
 	for _, text := range texts {
 		eachIdentifier(text, func(identifier string) bool {
@@ -228,21 +240,23 @@ func (tx *Tx) namedIssues(branch, repository string, texts ...string) (keys [][]
 			return nil, err
 		}
 	}
-	if branch == "" {
-		return keys, nil
-	}
-	same, err := tx.rowKeys(issueByBranch, storage.Key(nil).Str(branch), maxAbout)
-	if err != nil {
-		return nil, err
-	}
-	for _, pk := range same {
-		row, err := issues.Get(tx, pk)
-		if err != nil {
-			return nil, fmt.Errorf("read an issue: %w", err)
+	for _, branch := range branches {
+		if branch == "" {
+			continue
 		}
-		// Branches of different repositories may have the same name.
-		if row != nil && (row.Value.Repo == nil || sameRepo(*row.Value.Repo, repository)) {
-			keys = addKeys(keys, [][]byte{pk})
+		same, err := tx.rowKeys(issueByBranch, storage.Key(nil).Str(branch), maxAbout)
+		if err != nil {
+			return nil, err
+		}
+		for _, pk := range same {
+			row, err := issues.Get(tx, pk)
+			if err != nil {
+				return nil, fmt.Errorf("read an issue: %w", err)
+			}
+			// Branches of different repositories may have the same name.
+			if row != nil && (row.Value.Repo == nil || sameRepo(*row.Value.Repo, repository)) {
+				keys = addKeys(keys, [][]byte{pk})
+			}
 		}
 	}
 	return keys, nil

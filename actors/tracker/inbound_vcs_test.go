@@ -161,3 +161,54 @@ func TestInbound_UnreadableEvents(t *testing.T) {
 		})
 	}
 }
+
+// Checks find issues by the branch of the suite, and by those of its pull requests, also
+// where the event lacks the repository's address.
+func TestInbound_ChecksFindTheirIssues(t *testing.T) {
+	t.Parallel()
+	const (
+		pull    = `{"number":1,"head":{"ref":"midnight","sha":"new"}}`
+		address = `,"html_url":"https://github.com/acme/yard"`
+	)
+	for name, c := range map[string]struct {
+		address, branch, sha, pulls string
+		number                      int // of the pull request that the issue shows; 0 for none
+		want                        string
+	}{
+		"branch, no pull requests":              {"", `"midnight"`, "new", "", 0, "success"},
+		"branch, no address":                    {"", `"midnight"`, "new", pull, 0, "success"},
+		"branch, no address, shown":             {"", `"midnight"`, "new", pull, 1, "success"},
+		"branch, no address, another is shown":  {"", `"midnight"`, "new", pull, 11, ""},
+		"branch, no address, older commit":      {"", `"midnight"`, "old", pull, 1, ""},
+		"branch, an address that is none":       {`,"html_url":"github"`, `"midnight"`, "new", pull, 0, "success"},
+		"head, no address":                      {"", "null", "new", pull, 0, "success"},
+		"head":                                  {address, "null", "new", pull, 0, "success"},
+		"head of the second":                    {address, `"dawn"`, "new", `{"number":2,"head":{"ref":"dusk","sha":"new"}},` + pull, 0, "success"},
+		"head names an issue":                   {address, "null", "new", `{"number":1,"head":{"ref":"core-1-fix","sha":"new"}}`, 0, "success"},
+		"head, older commit":                    {address, "null", "old", pull, 0, ""},
+		"head, older commit beside the last":    {address, "null", "old", `{"number":2,"head":{"ref":"dusk","sha":"old"}},` + pull, 0, ""},
+		"address, pull request without a head":  {address, "null", "new", `{"number":1}`, 1, "success"},
+		"no address, pull request with nothing": {"", "null", "new", `{}`, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newInboundFixture(t)
+			o.route(RouteVCS, "acme/yard")
+			issue := o.created(CreateIssueIn{IssueFields: IssueFields{Branch: Some("midnight")}})
+			if c.number != 0 {
+				o.took(o.provider(ReceiveVCS, o.vcs("pull_request", pullJSON("opened", "open", "Fix", "", "midnight", c.number, false, false))))
+			}
+			o.took(o.provider(ReceiveVCS, o.vcs("check_suite", fmt.Sprintf(
+				`{"action":"completed","repository":{"full_name":"acme/yard"%s},"check_suite":{"status":"completed","conclusion":"success","head_branch":%s,"head_sha":%q,"pull_requests":[%s]}}`,
+				c.address, c.branch, c.sha, c.pulls))))
+			got := ""
+			if shown := o.read(issue.ID).PRCheckState; shown != nil {
+				got = *shown
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			o.verify()
+		})
+	}
+}
