@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -69,8 +68,7 @@ func errNoSignIn() *Error {
 
 // signInError replaces the errors of a credential in a header by those of a pasted one.
 func signInError(err error) error {
-	var refusal *Error
-	if errors.As(err, &refusal) && (refusal.Code == CodeUnauthorized || refusal.Code == CodeNotFound) {
+	if hasNoAccess(err) {
 		return errNoSignIn()
 	}
 	return err

@@ -18,7 +18,8 @@ type claimedBefore struct {
 	LastAttempt *SessionAttempt `json:"lastAttempt"`
 	// Predecessors are the sessions that this one was queued after.
 	Predecessors []SessionPredecessor `json:"predecessors"`
-	// WokenBy is what ended the wait of the last attempt; empty if there was none.
+	// WokenBy is what ended the wait of the last attempt, as far as the claimer may see it; empty
+	// if there was none.
 	WokenBy []WokenBy `json:"wokenBy"`
 }
 
@@ -35,8 +36,11 @@ type SessionPredecessor struct {
 // changed the session yet. Results of predecessors take up to room bytes.
 func (c *sessionChange) before(room int) (*claimedBefore, error) {
 	tx, in := c.tx, &c.s.Inner
-	out := &claimedBefore{Attempt: in.Attempts + 1, Predecessors: []SessionPredecessor{}, WokenBy: append([]WokenBy{}, in.WokenBy...)}
-	var err error
+	woken, err := tx.seenWaking(in.WokenBy)
+	if err != nil {
+		return nil, err
+	}
+	out := &claimedBefore{Attempt: in.Attempts + 1, Predecessors: []SessionPredecessor{}, WokenBy: woken}
 	if in.Attempt != nil || in.QueuedAt != "" { // a claimer or the holder of a registered session may have stored one
 		if out.Checkpoint, err = tx.checkpoint(c.s.id()); err != nil {
 			return nil, err

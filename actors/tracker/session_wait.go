@@ -170,16 +170,21 @@ func (c *sessionChange) beginWait(in *WaitForIn) error {
 // seeConditions checks that the claimer may see the sessions and issues of conditions, and
 // puts their ids into the usual form.
 func (tx *Tx) seeConditions(s *sessionRecord, list []WaitCondition, at string) error {
-	v := tx.View
-	if v.Caller.Lane != nil {
-		v.Caller, v.lane = v.Caller.Maker, nil
+	claimer, err := tx.claimer(s)
+	if err != nil {
+		return err
 	}
+	v := tx.View
+	v.Caller, v.lane = claimer, nil
 	var faults Faults
 	for i := range list {
 		c := &list[i]
 		switch {
 		case c.Session != "":
-			row, err := v.session(SessionID(c.Session))
+			var row *storage.Row[sessionRecord]
+			if claimer != nil {
+				row, err = v.session(SessionID(c.Session))
+			}
 			switch {
 			case err != nil:
 				return err
@@ -192,7 +197,10 @@ func (tx *Tx) seeConditions(s *sessionRecord, list []WaitCondition, at string) e
 			}
 		case c.Issue != "":
 			id, _ := storage.ParseID(c.Issue)
-			seen, err := v.hasIssue(id)
+			seen := false
+			if claimer != nil {
+				seen, err = v.hasIssue(id)
+			}
 			if err != nil {
 				return err
 			}
