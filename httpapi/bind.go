@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,6 +26,9 @@ type source struct {
 	body   []byte
 	form   bool   // the body is a form
 	base   string // where the client reaches the service
+	// caller and now are for faults that depend on them.
+	caller *tracker.Caller
+	now    func() time.Time
 	// refused says why the body is not of a type that the operation takes.
 	refused *tracker.Error
 	// wrongKey is the fault of the request's idempotency key, or empty.
@@ -108,6 +112,11 @@ func (b *binder) bind(p *inputSchema, in any, src *source) error {
 	}
 	if p.validates && readable {
 		in.(validator).Validate(&b.faults)
+	}
+	if readable && !b.faults.Empty() {
+		if late, ok := in.(callValidator); ok {
+			late.ValidateFor(src.caller, src.now().UTC(), &b.faults)
+		}
 	}
 	return b.faults.Err()
 }

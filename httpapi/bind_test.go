@@ -21,7 +21,8 @@ func bindFaults(t *testing.T, op *tracker.Op, body string) (any, map[string]stri
 	}
 	in := op.New()
 	var b binder
-	err = b.bind(p, in, &source{body: []byte(body), header: noHeaders{}})
+	now := func() time.Time { return time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) }
+	err = b.bind(p, in, &source{body: []byte(body), header: noHeaders{}, caller: &tracker.Caller{}, now: now})
 	var told *tracker.Error
 	if err != nil && !errors.As(err, &told) {
 		t.Fatalf("%v", err)
@@ -70,6 +71,21 @@ func TestBind_AbsentBodyIsEmptyObject(t *testing.T) {
 		}
 		if got := in.(*makeThingIn); !got.Public || got.Ref.Set {
 			t.Errorf("%q: %+v", body, got)
+		}
+	}
+}
+
+// A time that has passed is a fault beside others only. Alone it is left to the operation,
+// behind the answers that are kept for idempotency keys.
+func TestBind_TimesAreJudgedBesideOtherFaults(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"name":"","expiresAt":"2026-11-20T00:00:00Z"}`:     "map[expiresAt:Must lie in the future. name:Must be at least 1 character long.]",
+		`{"name":"","expiresAt":"2026-11-20T00:00:00.001Z"}`: "map[name:Must be at least 1 character long.]",
+		`{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`:    "map[]",
+	} {
+		if _, faults := bindFaults(t, tracker.CreateToken, body); fmt.Sprint(faults) != want {
+			t.Errorf("%s: %v, want %s", body, faults, want)
 		}
 	}
 }

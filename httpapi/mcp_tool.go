@@ -163,7 +163,7 @@ func (c *toolCall) bind(t *tool, arguments []byte) (any, error) {
 		b.plan, b.faults = nil, tracker.Faults{}
 		c.server.tools.binders.Put(b)
 	}()
-	if err := b.bind(t.plan, given, &source{names: []string{"id"}, params: []string{subject}, body: arguments}); err != nil {
+	if err := b.bind(t.plan, given, &source{names: []string{"id"}, params: []string{subject}, body: arguments, caller: &c.req.Caller, now: c.server.now}); err != nil {
 		return nil, err
 	}
 	if t.input != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"switchyard/actors/tracker"
 )
@@ -121,6 +122,14 @@ var (
 // validator is an input that checks across its fields.
 type validator interface {
 	Validate(*tracker.Faults)
+}
+
+// callValidator is an input with faults that depend on the caller or the time. Its operation
+// looks for them. The binder does so only beside other faults, so that an answer has all of
+// them: a repeat with an idempotency key gets the first answer also when a time in it has
+// passed.
+type callValidator interface {
+	ValidateFor(caller *tracker.Caller, now time.Time, faults *tracker.Faults)
 }
 
 // narrower is an input of which some fields decide which others it uses. Unused returns

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"time"
 
 	"switchyard/storage"
 )
@@ -25,6 +26,18 @@ func (in *CreateDraftIn) Validate(faults *Faults) {
 	}
 }
 
+// ValidateFor checks that the draft leads to its issue. A lane token's is that of its
+// session.
+func (in *CreateDraftIn) ValidateFor(caller *Caller, _ time.Time, faults *Faults) {
+	switch {
+	case in.Kind == DraftIssueCreate, in.Kind == "", caller.Lane != nil:
+	case in.IssueID.Ptr() != nil, in.SessionID.Ptr() != nil, in.entityType() == entityIssue && in.EntityID.Ptr() != nil:
+	case faults.Has("issueId"), faults.Has("sessionId"), faults.Has("entityId"):
+	default:
+		faults.Add("issueId", "Is required, unless entityId or sessionId leads to the issue.")
+	}
+}
+
 // Unused returns the paths of the payload's properties that the kind doesn't use.
 func (in *CreateDraftIn) Unused() []string {
 	names := unusedInPayload[in.Kind]
@@ -42,6 +55,11 @@ func (in *CreateDraftIn) entityType() string { return in.EntityType.Or(entityIss
 var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, "drafts"}, createDraft, ForLanes, Answers(Created))
 
 func createDraft(tx *Tx, in *CreateDraftIn) (Reply, error) {
+	var faults Faults
+	in.ValidateFor(tx.Caller, tx.now, &faults)
+	if err := faults.Err(); err != nil {
+		return Reply{}, err
+	}
 	id, err := tx.NewID()
 	if err != nil {
 		return Reply{}, fmt.Errorf("make a draft's id: %w", err)
@@ -95,10 +113,8 @@ func (tx *Tx) placeDraft(d *draftRecord) error {
 		d.IssueID = &id
 	case ofSession != nil:
 		d.IssueID = ofSession
-	case d.Kind == DraftIssueCreate:
+	default: // the proposal is a new issue
 		return nil
-	default:
-		return BadRequest(Fault{Path: "issueId", Message: "Is required, unless entityId or sessionId leads to the issue."})
 	}
 	id, _, err := tx.issueHeadIn(string(*d.IssueID))
 	if err != nil {

@@ -6,6 +6,9 @@ import "fmt"
 // an answer many times its size.
 const MaxFaults = 256
 
+// faultPast is the fault of a time that has to be in the future.
+const faultPast = "Must lie in the future."
+
 // Faults collects everything that is wrong with a request, for one answer. The zero
 // value is ready for use; it belongs to one request.
 type Faults struct {

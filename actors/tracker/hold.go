@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"switchyard/storage"
 )
@@ -79,6 +80,13 @@ func (in *PutHoldIn) Validate(faults *Faults) {
 	}
 }
 
+// ValidateFor checks that the end lies ahead.
+func (in *PutHoldIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	if until := snooze(in.Until.Ptr()); until != nil && !until.Time().After(now) {
+		faults.Add("until", faultPast)
+	}
+}
+
 // ShownHold is the answer to PutHold.
 type ShownHold struct {
 	Hold Hold `json:"hold"`
@@ -97,8 +105,10 @@ func putHold(tx *Tx, in *PutHoldIn) (Reply, error) {
 		return Reply{}, err
 	}
 	h := Hold{Scope: in.Scope, Until: snooze(in.Until.Ptr()), Reason: in.Reason, CreatedByID: tx.Caller.ID, CreatedAt: At(tx.now)}
-	if h.Until != nil && !h.Until.Time().After(tx.now) {
-		return Reply{}, BadRequest(Fault{Path: "until", Message: "Must lie in the future."})
+	var faults Faults
+	in.ValidateFor(tx.Caller, tx.now, &faults)
+	if err := faults.Err(); err != nil {
+		return Reply{}, err
 	}
 	old, err := tx.hold(in.Scope)
 	if err != nil {

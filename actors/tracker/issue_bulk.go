@@ -1,6 +1,9 @@
 package tracker
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // maxBulkBody limits the body of a bulk creation in bytes.
 const maxBulkBody = 4 << 20
@@ -104,6 +107,16 @@ func (in *BulkIssuesIn) Validate(faults *Faults) {
 		}
 	}
 	in.plan = planBulk(in.Items, faults)
+}
+
+// ValidateFor checks the times of the first claims. An item whose externalRef is taken has
+// no dispatch, so those of items with one are left to the operation.
+func (in *BulkIssuesIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	for i := range in.Items {
+		if d := in.Items[i].Dispatch.Ptr(); d != nil && in.Items[i].ExternalRef.Ptr() == nil {
+			d.validateTimes(now, fmt.Sprintf("items[%d].dispatch.", i), faults)
+		}
+	}
 }
 
 // bulkSchemas compiles the schemas of a request, each of them once.

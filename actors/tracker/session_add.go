@@ -59,6 +59,13 @@ func (o *SessionOptions) validateShape(at string, faults *Faults) {
 	}
 }
 
+// validateTimes adds a fault if the session is put off too far.
+func (o *SessionOptions) validateTimes(now time.Time, at string, faults *Faults) {
+	if tooFar(snooze(o.NotBefore.Ptr()), now) {
+		faults.Add(at+"notBefore", faultTooFar)
+	}
+}
+
 // isRepo reports whether a text has the form owner/name.
 func isRepo(text string) bool {
 	slash := -1
@@ -170,17 +177,15 @@ func (tx *Tx) checkOptions(o *SessionOptions, at string, faults *Faults) (predec
 	if err != nil {
 		return after, err
 	}
-	if tx.tooFar(snooze(o.NotBefore.Ptr())) {
-		faults.Add(at+"notBefore", faultTooFar)
-	}
+	o.validateTimes(tx.now, at, faults)
 	return after, nil
 }
 
 const faultTooFar = "Must be at most one year ahead."
 
 // tooFar reports whether a time is later than a notBefore may be.
-func (tx *Tx) tooFar(at *Timestamp) bool {
-	return at != nil && at.Time().After(tx.now.AddDate(1, 0, 0))
+func tooFar(at *Timestamp, now time.Time) bool {
+	return at != nil && at.Time().After(now.AddDate(1, 0, 0))
 }
 
 // notBefore returns the time before which a session must not be claimed. A time that has
@@ -190,7 +195,7 @@ func (tx *Tx) notBefore(text *string) (*Timestamp, error) {
 	switch {
 	case at == nil:
 		return nil, nil
-	case tx.tooFar(at):
+	case tooFar(at, tx.now):
 		return nil, BadRequest(Fault{Path: "notBefore", Message: faultTooFar})
 	case at.Time().Before(tx.now):
 		now := At(tx.now)

@@ -3,6 +3,7 @@ package tracker
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"switchyard/actors/tracker/resultschema"
 )
@@ -71,16 +72,19 @@ func (in *DispatchBatchIn) Validate(faults *Faults) {
 	}
 }
 
+// ValidateFor checks the times of the first claims.
+func (in *DispatchBatchIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	for i := range in.Items {
+		in.Items[i].validateTimes(now, fmt.Sprintf("items[%d].", i), faults)
+	}
+}
+
 // DispatchBatch dispatches many issues independently of each other (Decision 33).
 var DispatchBatch = NewCommand[DispatchBatchIn, DispatchedBatch]("DispatchBatch", "Dispatch many issues to agents", Needs{Write, "sessions"}, dispatchBatch, StrictBody)
 
 func dispatchBatch(tx *Tx, in *DispatchBatchIn) (Reply, error) {
 	var faults Faults
-	for i := range in.Items {
-		if tx.tooFar(snooze(in.Items[i].NotBefore.Ptr())) {
-			faults.Add(fmt.Sprintf("items[%d].notBefore", i), faultTooFar)
-		}
-	}
+	in.ValidateFor(tx.Caller, tx.now, &faults)
 	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}

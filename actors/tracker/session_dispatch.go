@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"time"
+
 	json "github.com/goccy/go-json"
 )
 
@@ -20,6 +22,11 @@ type DispatchIssueIn struct {
 
 // Validate checks what the tags can't express.
 func (in *DispatchIssueIn) Validate(faults *Faults) { in.validateAt("", faults) }
+
+// ValidateFor checks the time of the first claim.
+func (in *DispatchIssueIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	in.validateTimes(now, "", faults)
+}
 
 // DispatchedSession is the answer to a dispatch.
 type DispatchedSession struct {

@@ -24,6 +24,13 @@ func (f *ReleaseFields) validateAt(at string, faults *Faults) {
 	}
 }
 
+// validateTimes adds a fault if the next claim is put off too far.
+func (f *ReleaseFields) validateTimes(now time.Time, at string, faults *Faults) {
+	if tooFar(snooze(f.NotBefore.Ptr()), now) {
+		faults.Add(at+"notBefore", faultTooFar)
+	}
+}
+
 // ReleaseSessionIn gives a claimed session back.
 type ReleaseSessionIn struct {
 	ID SessionID `path:"id"`
@@ -33,12 +40,17 @@ type ReleaseSessionIn struct {
 // Validate checks what the tags can't express.
 func (in *ReleaseSessionIn) Validate(faults *Faults) { in.validateAt("", faults) }
 
+// ValidateFor checks the time of the next claim.
+func (in *ReleaseSessionIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	in.validateTimes(now, "", faults)
+}
+
 // ReleaseSession gives a claimed session back to the queue (Decision 61).
 var ReleaseSession = NewCommand[ReleaseSessionIn, ShownSession]("ReleaseSession", "Give a claimed session back", Needs{Write, "sessions"}, releaseSession, ForLanes)
 
 func releaseSession(tx *Tx, in *ReleaseSessionIn) (Reply, error) {
 	var faults Faults
-	at := in.claimable(tx.now, "", &faults)
+	in.ValidateFor(tx.Caller, tx.now, &faults)
 	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}
@@ -46,7 +58,7 @@ func releaseSession(tx *Tx, in *ReleaseSessionIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := c.release(&in.ReleaseFields, at); err != nil {
+	if err := c.release(&in.ReleaseFields); err != nil {
 		return Reply{}, err
 	}
 	return c.reply()
@@ -54,18 +66,14 @@ func releaseSession(tx *Tx, in *ReleaseSessionIn) (Reply, error) {
 
 // claimable returns the time from which a released session can be claimed; zero for at
 // once.
-func (f *ReleaseFields) claimable(now time.Time, at string, faults *Faults) time.Time {
+func (f *ReleaseFields) claimable(now time.Time) time.Time {
 	if seconds := f.RetryAfterSeconds.Ptr(); seconds != nil && *seconds > 0 {
 		return now.Add(time.Duration(*seconds) * time.Second)
 	}
-	moment := snooze(f.NotBefore.Ptr())
-	switch {
-	case moment == nil || !moment.Time().After(now):
-		return time.Time{}
-	case moment.Time().After(now.AddDate(1, 0, 0)):
-		faults.Add(at+"notBefore", "Must be at most one year ahead.")
+	if moment := snooze(f.NotBefore.Ptr()); moment != nil && moment.Time().After(now) {
+		return moment.Time()
 	}
-	return moment.Time()
+	return time.Time{}
 }
 
 // requireHolder returns an error unless the caller holds the session: it claimed it, or has its
@@ -84,9 +92,8 @@ func (tx *Tx) requireHolder(s *sessionRecord) error {
 	return nil
 }
 
-// release ends the attempt of a holder that gives the session back. at is the time from
-// which it can be claimed; zero for at once.
-func (c *sessionChange) release(f *ReleaseFields, at time.Time) error {
+// release ends the attempt of a holder that gives the session back.
+func (c *sessionChange) release(f *ReleaseFields) error {
 	if err := c.tx.requireHolder(&c.s); err != nil {
 		return err
 	}
@@ -105,7 +112,7 @@ func (c *sessionChange) release(f *ReleaseFields, at time.Time) error {
 	if err := c.move(SessionCreated, byService); err != nil {
 		return err
 	}
-	if !at.IsZero() {
+	if at := f.claimable(c.tx.now); !at.IsZero() {
 		c.claimFrom(at)
 	}
 	return c.logActivity(ActivityStatus, "Released: "+f.Reason)
@@ -129,6 +136,13 @@ func (in *ReleaseSessionsIn) Validate(faults *Faults) {
 	}
 }
 
+// ValidateFor checks the times of the next claims.
+func (in *ReleaseSessionsIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	for i := range in.Items {
+		in.Items[i].validateTimes(now, fmt.Sprintf("items[%d].", i), faults)
+	}
+}
+
 // ReleasedSessions has the result of each item, in the same order.
 type ReleasedSessions struct {
 	Results []ReleasedItem `json:"results"`
@@ -146,10 +160,7 @@ var ReleaseSessions = NewCommand[ReleaseSessionsIn, ReleasedSessions]("ReleaseSe
 
 func releaseSessions(tx *Tx, in *ReleaseSessionsIn) (Reply, error) {
 	var faults Faults
-	times := make([]time.Time, len(in.Items))
-	for i := range in.Items {
-		times[i] = in.Items[i].claimable(tx.now, fmt.Sprintf("items[%d].", i), &faults)
-	}
+	in.ValidateFor(tx.Caller, tx.now, &faults)
 	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}
@@ -157,7 +168,7 @@ func releaseSessions(tx *Tx, in *ReleaseSessionsIn) (Reply, error) {
 	for i := range in.Items {
 		item, result := &in.Items[i], &out.Results[i]
 		result.ID = item.ID
-		status, err := tx.releaseItem(item, times[i])
+		status, err := tx.releaseItem(item)
 		var refused *Error
 		switch {
 		case errors.As(err, &refused):
@@ -173,12 +184,12 @@ func releaseSessions(tx *Tx, in *ReleaseSessionsIn) (Reply, error) {
 
 // releaseItem gives one session back and returns its status. A refused item has written
 // nothing.
-func (tx *Tx) releaseItem(item *ReleaseItem, at time.Time) (SessionStatus, error) {
+func (tx *Tx) releaseItem(item *ReleaseItem) (SessionStatus, error) {
 	c, err := tx.sessionToChange(SessionID(item.ID))
 	if err != nil {
 		return "", err
 	}
-	if err := c.release(&item.ReleaseFields, at); err != nil {
+	if err := c.release(&item.ReleaseFields); err != nil {
 		return "", err
 	}
 	_, err = c.save()

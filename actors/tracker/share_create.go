@@ -1,6 +1,9 @@
 package tracker
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // CreateShareIn is a new share of an issue.
 type CreateShareIn struct {
@@ -15,6 +18,13 @@ func (in *CreateShareIn) Validate(faults *Faults) {
 	}
 }
 
+// ValidateFor checks that the share's end lies ahead.
+func (in *CreateShareIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	if ends := snooze(in.ExpiresAt.Ptr()); ends != nil && *ends <= At(now) {
+		faults.Add("expiresAt", faultPast)
+	}
+}
+
 // CreateShare makes an issue readable for anybody with the share's token, and ends an
 // earlier share of the issue (Decision 27).
 var CreateShare = NewCommand[CreateShareIn, IssueShare]("CreateShare", "Share an issue", Needs{Write, "issues"}, createShare, WithSecret, Answers(Created), Audits(auditShare))
@@ -24,9 +34,10 @@ func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	ends := snooze(in.ExpiresAt.Ptr())
-	if ends != nil && *ends <= At(tx.now) {
-		return Reply{}, BadRequest(Fault{Path: "expiresAt", Message: "Must lie in the future."})
+	var faults Faults
+	in.ValidateFor(tx.Caller, tx.now, &faults)
+	if err := faults.Err(); err != nil {
+		return Reply{}, err
 	}
 	token, err := tx.newShareToken()
 	if err != nil {
@@ -34,7 +45,7 @@ func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {
 	}
 	share := IssueShare{
 		Token: token, OrganizationID: row.Value.OrganizationID, IssueID: row.Value.ID,
-		CreatedByID: tx.Caller.ID, CreatedAt: At(tx.now), ExpiresAt: ends,
+		CreatedByID: tx.Caller.ID, CreatedAt: At(tx.now), ExpiresAt: snooze(in.ExpiresAt.Ptr()),
 	}
 	before, err := shares.Get(tx, issueKey(row.Value.id()))
 	if err != nil {

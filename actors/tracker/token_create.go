@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	json "github.com/goccy/go-json"
 )
@@ -42,6 +43,13 @@ func (in *CreateTokenIn) Validate(faults *Faults) {
 	}
 	if at := in.ExpiresAt.Ptr(); at != nil && !faults.Has("expiresAt") && snooze(at) == nil {
 		faults.Add("expiresAt", "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
+	}
+}
+
+// ValidateFor checks that the token's end lies ahead.
+func (in *CreateTokenIn) ValidateFor(_ *Caller, now time.Time, faults *Faults) {
+	if ends := snooze(in.ExpiresAt.Ptr()); ends != nil && *ends <= At(now) {
+		faults.Add("expiresAt", faultPast)
 	}
 }
 
@@ -84,10 +92,7 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 		return Reply{}, Forbidden("The token would have more permissions than the credential that creates it.", "Ask for permissions that the credential itself has.")
 	}
 	var faults Faults
-	ends := snooze(in.ExpiresAt.Ptr())
-	if ends != nil && *ends <= At(tx.now) {
-		faults.Add("expiresAt", "Must lie in the future.")
-	}
+	in.ValidateFor(tx.Caller, tx.now, &faults)
 	grant, err := tx.grantFor(in, &faults)
 	if err == nil {
 		err = faults.Err()
@@ -95,7 +100,7 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	grant.Provider, grant.Permissions, grant.ExpiresAt = in.Provider, p, ends
+	grant.Provider, grant.Permissions, grant.ExpiresAt = in.Provider, p, snooze(in.ExpiresAt.Ptr())
 	grant.CreatedByID, grant.Sponsor = tx.Caller.ID, tx.Caller.sponsor()
 	t, err := tx.addToken(in.Name, stored, grant)
 	if err != nil {
