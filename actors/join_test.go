@@ -212,3 +212,30 @@ func TestJoin_ClaimsThatRunOut(t *testing.T) {
 		}
 	})
 }
+
+// Two sessions come in one batch. The claim that waits longest can have both, and takes the more urgent
+// one, which the other claim can't have. The other claim gets the session that is left.
+func TestJoin_WhatAClaimDoesNotTakeGoesToTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t)
+		wait := func(provider tracker.Opt[string]) <-chan answer {
+			defer synctest.Wait()
+			return y.waiting(worker("w"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30, AgentID: tracker.Some("a"), Provider: provider})
+		}
+		wide, narrow := wait(tracker.Opt[string]{}), wait(tracker.Some("p1"))
+		y.must(tracker.PutHold, &tracker.PutHoldIn{HoldIn: tracker.HoldIn{Scope: "agent:a"}, Reason: "Both at once."})
+		for i, priority := range []tracker.IssuePriority{tracker.PriorityLow, tracker.PriorityUrgent} {
+			in := &tracker.CreateIssueIn{Title: "Work", IssueFields: tracker.IssueFields{Priority: tracker.Some(priority)}}
+			issue := decodeBody[tracker.Issue](t, y.must(tracker.CreateIssue, in).Body)
+			y.must(tracker.DispatchIssue, &tracker.DispatchIssueIn{ID: string(issue.ID), AgentID: tracker.Some("a"), Provider: tracker.Some(fmt.Sprint("p", i+1))})
+		}
+		began := time.Now()
+		y.must(tracker.DeleteHold, &tracker.HoldIn{Scope: "agent:a"})
+		for provider, claim := range map[string]<-chan answer{"p2": wide, "p1": narrow} {
+			if got := (<-claim).sessions(t); len(got) != 1 || got[0].Session.Provider != provider || time.Since(began) > time.Second {
+				t.Errorf("%d sessions after %s, want that of %s", len(got), time.Since(began), provider)
+			}
+		}
+	})
+}

@@ -116,13 +116,13 @@ func (p *longPoll) look() error {
 }
 
 // looked notes whether the operation has used what the request was woken for. A kept answer
-// uses nothing.
+// uses nothing, and one that has taken something else leaves it to the next request.
 func (p *longPoll) looked() {
 	if p.reply.Wait != nil {
 		p.missed = p.engine.waits.rest(p.waiter, p.reply.Wait.Pass)
 		return
 	}
-	p.used = !p.reply.Replayed
+	p.used = !p.reply.Replayed && p.engine.waits.served(p.waiter, p.reply.Took)
 }
 
 // sleep returns when something happened; false when the time is up.

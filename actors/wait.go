@@ -2,6 +2,7 @@ package actors
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -170,6 +171,18 @@ func (w *waiters) leave(r *waiter, used bool) {
 	if r.again && r.whyAgain.One {
 		s.wakeOne(r.key.workspace, &r.whyAgain, 0)
 	}
+}
+
+// served reports whether a waiter that has taken what has these topics has what it was woken for. With
+// none it has: it waits for one kind of thing alone.
+func (w *waiters) served(r *waiter, took []tracker.Topic) bool {
+	if took == nil {
+		return true
+	}
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(took, r.why.Topics[0])
 }
 
 // rest makes a waiter that has looked ready to be woken again; true when something

@@ -20,10 +20,10 @@ func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
 		for range random.IntN(60) {
 			switch n := random.IntN(20); {
 			case n < 4:
-				m.come(random.IntN(2), 1+random.IntN(1<<kindsOfThings-1))
+				m.come(random.IntN(anyClass+1), 1+random.IntN(1<<kindsOfThings-1))
 			case n < 6:
 				m.offer(random.IntN(kindsOfThings))
-			case n < 7: // something that concerns all
+			case n < 7: // something that concerns all of a class
 				m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(0)}}})
 			case len(m.clients) == 0:
 			case n < 9:
@@ -41,7 +41,14 @@ func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
 	}
 }
 
-const kindsOfThings = 3
+// Things are of kinds, which not every request can use, and of classes, which requests ask for: one of them,
+// or any.
+const (
+	kindsOfThings = 4
+	anyClass      = 2 // the number of classes
+)
+
+func classOf(kind int) int { return kind % anyClass }
 
 // waitModel is a workspace with things, and the requests that want one of them.
 type waitModel struct {
@@ -53,13 +60,13 @@ type waitModel struct {
 
 // waitClient is a request: it looks, in two steps, and then sleeps or has what it wants.
 type waitClient struct {
-	on     tracker.Topic
+	class  int     // of the things that it asks for
 	uses   int     // a bit for each kind of thing that it can have
 	before uint64  // the wake-ups before its first look
 	waiter *waiter // nil until it has joined
 	looks  bool    // it is going to look, or looking
 	saw    bool    // it has looked, and found nothing
-	passes bool    // there was something, but not for it
+	passes bool    // there was something of its class, but not for it
 }
 
 func newWaitModel() *waitModel {
@@ -70,15 +77,15 @@ func newWaitModel() *waitModel {
 
 func (m *waitModel) topic(n int) tracker.Topic { return tracker.Topic{'t', byte(n)} }
 
-// offer adds a thing. Requests of both topics may have it.
+// offer adds a thing. Requests for its class and for any may have it.
 func (m *waitModel) offer(kind int) {
 	m.things = append(m.things, kind)
-	m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(0), m.topic(1)}, One: true}})
+	m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(classOf(kind)), m.topic(anyClass)}, One: true}})
 }
 
 // come begins a request with its first look.
-func (m *waitModel) come(topic, uses int) {
-	c := &waitClient{on: m.topic(topic), uses: uses, before: m.waiters.wakes(m.workspace)}
+func (m *waitModel) come(class, uses int) {
+	c := &waitClient{class: class, uses: uses, before: m.waiters.wakes(m.workspace)}
 	if i := m.usable(c); i >= 0 {
 		m.things = slices.Delete(m.things, i, i+1)
 		return
@@ -86,23 +93,37 @@ func (m *waitModel) come(topic, uses int) {
 	m.clients = append(m.clients, c)
 }
 
+// asks reports whether a request asks for things of a kind.
+func (c *waitClient) asks(kind int) bool { return c.class == anyClass || c.class == classOf(kind) }
+
+// usable returns the place of a thing that a request can have. The newest comes first, which may not be the
+// one that it was woken for.
 func (m *waitModel) usable(c *waitClient) int {
-	return slices.IndexFunc(m.things, func(kind int) bool { return c.uses&(1<<kind) != 0 })
+	for i, kind := range slices.Backward(m.things) {
+		if c.asks(kind) && c.uses&(1<<kind) != 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // step has a request do the next thing that it has to do, and reports whether there was one.
 func (m *waitModel) step(c *waitClient) bool {
 	switch {
 	case c.waiter == nil:
-		c.waiter = m.waiters.join(m.workspace, c.on)
+		c.waiter = m.waiters.join(m.workspace, m.topic(c.class))
 		c.looks = m.waiters.missed(c.waiter, c.before)
 	case c.looks && !c.saw:
 		if i := m.usable(c); i >= 0 {
+			var took []tracker.Topic
+			if c.class == anyClass {
+				took = []tracker.Topic{m.topic(classOf(m.things[i]))}
+			}
 			m.things = slices.Delete(m.things, i, i+1)
-			m.leave(c, true)
+			m.leave(c, m.waiters.served(c.waiter, took))
 			return true
 		}
-		c.saw, c.passes = true, len(m.things) > 0
+		c.saw, c.passes = true, slices.ContainsFunc(m.things, c.asks)
 	case c.looks:
 		c.looks, c.saw = m.waiters.rest(c.waiter, c.passes), false
 	default:

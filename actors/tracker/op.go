@@ -289,6 +289,9 @@ type Reply struct {
 	// has written nothing. At the end of the time Body is the answer; without a Body
 	// the operation runs a last time, with Request.Final.
 	Wait *Wait
+	// Took has the topics of what a long-poll operation has taken from the other requests, by agent and
+	// provider; nil if all of it has the topic for which the operation waits.
+	Took []Topic
 	// More makes the engine commit the batch and run the command again, for work that
 	// is too large for one batch. The last run returns the answer.
 	More bool

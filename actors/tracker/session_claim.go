@@ -70,13 +70,14 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	}
 	body := []byte(`{"sessions":[`)
 	limit, claimed := q.limit, 0
+	var took []Topic
 	for rounds := 0; len(q.found) > 0; rounds++ {
 		parked, freed := false, false
 		for _, pk := range q.found {
 			if len(body) > maxClaimed {
 				break // the others can be claimed with the next request
 			}
-			item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60), maxClaimed-len(body))
+			s, item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60), maxClaimed-len(body))
 			if err != nil {
 				return Reply{}, err
 			}
@@ -90,6 +91,9 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 				body = append(body, ',')
 			}
 			body = append(body, item...)
+			if agent == "" || in.Provider.Value == "" {
+				took = append(took, claimTopic(s.AgentID, s.Provider))
+			}
 			if freed = len(tx.keys.freed) > 0 && rounds < maxClaimRounds; freed {
 				break
 			}
@@ -115,7 +119,7 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 		}
 		return tx.nothingToClaim(in, agent, q.hidden), nil
 	}
-	return Reply{Body: append(body, `]}`...)}, nil
+	return Reply{Body: append(body, `]}`...), Took: took}, nil
 }
 
 // maxClaimRounds is the number of times that a claim looks again after it has parked
@@ -272,37 +276,37 @@ func (tx *Tx) roomOf(encoded []byte) (int, error) {
 	return int(*row.Value.MaxConcurrentSessions) - int(engaged), err
 }
 
-// claim claims a session of the queue for the caller and returns the JSON for the
+// claim claims a session of the queue for the caller and returns it with the JSON for the
 // claimer, or nil if the session had to be parked.
 // room is the number of bytes that results of other sessions may take.
-func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) ([]byte, error) {
+func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) (*sessionRecord, []byte, error) {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {
 		err = fmt.Errorf("the claim queue names a session that is not there")
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if now, err := tx.repark(row); err != nil || !now.queued() {
 		if err == nil && parkedKey(now) != "" {
 			tx.keys.full = append(tx.keys.full, parkedKey(now)) // the others of the key are parked, too
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := tx.changeSession(row)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := &c.s
 	before, err := c.before(room)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.move(SessionRunning, byClaim); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.beginAttempt(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.FailureReason, s.Inner.Retried, s.Inner.WokenBy = nil, nil, nil
 	s.Inner.Lease = &sessionLease{HolderID: tx.Caller.ID, HolderType: tx.Caller.Type, Seconds: leaseSeconds}
@@ -310,26 +314,26 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) ([]byte, error) {
 	c.retireLanes()
 	lane, err := c.openLane(true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	body, err := c.save()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	issue, err := tx.storedIssue(s.issue())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if issue, err = tx.shownIssue(issue); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	instructions, err := tx.brief(s.id())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	left, err := tx.laneBudget(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rest, err := json.MarshalWithOption(struct {
 		Instructions *string `json:"instructions"`
@@ -339,9 +343,9 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) ([]byte, error) {
 		Budget *LaneBudget `json:"budget"`
 	}{instructions, lane, s.Inner.Lease.ExpiresAt, before, left}, json.DisableHTMLEscape())
 	if err != nil {
-		return nil, fmt.Errorf("encode a claim: %w", err)
+		return nil, nil, fmt.Errorf("encode a claim: %w", err)
 	}
 	out := append(append([]byte(`{"session":`), appendDerived(body, s)...), `},"issue":`...)
 	out = append(append(out, issue...), ',')
-	return append(out, rest[1:]...), nil
+	return s, append(out, rest[1:]...), nil
 }

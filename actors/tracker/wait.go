@@ -74,7 +74,7 @@ type Wait struct {
 
 // Wake is a change in a batch that requests may be waiting for.
 type Wake struct {
-	// Topics are the topics of the change; the zero Topic stands for none.
+	// Topics are the topics of the change; the zero Topic stands for none. The first is the narrowest.
 	Topics [4]Topic
 	// One is set if only one waiting request can succeed. The longest waiting one is
 	// woken.
