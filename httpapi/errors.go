@@ -110,9 +110,9 @@ func errFieldName() error {
 	return f
 }
 
-func errTwoCredentials() error {
-	f := newFailure(tracker.CodeBadRequest, "The request has more than one Authorization header.", "Send one.")
-	f.place, f.unframed = "header.Authorization", true
+func errTwo(header string) error {
+	f := newFailure(tracker.CodeBadRequest, "The request has more than one "+header+" header.", "Send one.")
+	f.place, f.unframed = "header."+header, true
 	return f
 }
 

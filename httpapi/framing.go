@@ -24,7 +24,7 @@ type framing struct {
 	// ended is how many requests have been read to their end.
 	ended int
 	// These are set when the header has such a field.
-	length, encoding, chunked, credential bool
+	length, encoding, chunked, credential, typed bool
 	// origins are those whose pages may read answers, and origin the one that the last
 	// header has, if it is among them. fasthttp forgets a header that it refuses.
 	origins origins
@@ -243,9 +243,14 @@ func (f *framing) fieldLine(line []byte) error {
 		f.origin = f.origins[string(bytes.Trim(line[end+1:], " \t"))]
 	case isName(name, "authorization"):
 		if f.credential {
-			return errTwoCredentials()
+			return errTwo("Authorization")
 		}
 		f.credential = true
+	case isName(name, "content-type"):
+		if f.typed {
+			return errTwo("Content-Type")
+		}
+		f.typed = true
 	}
 	return nil
 }

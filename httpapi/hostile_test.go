@@ -144,14 +144,15 @@ func TestHostile_EveryRefusalNamesItsFaults(t *testing.T) {
 	for sent, place := range map[string]string{
 		"GET /w/slug/a%00 HTTP/1.1\r\nHost: h\r\n\r\n":                        "",
 		"GET /" + strings.Repeat("a", 9<<10) + " HTTP/1.1\r\nHost: h\r\n\r\n": "",
-		get + "X A: b\r\n\r\n":                                                         "",
-		"GET /healthz HTTP/2.0\r\nHost: h\r\n\r\n":                                     "",
-		get + "X: " + strings.Repeat("a", 64<<10) + "\r\n\r\n":                         "",
-		get + "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n\r\n":             "header.Authorization",
-		postHead + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n":           "header.Content-Length",
-		postHead + "Transfer-Encoding: gzip\r\n\r\n":                                   "header.Transfer-Encoding",
-		postHead + "Transfer-Encoding: chunked\r\n\r\nzz\r\n":                          "",
-		postHead + "Idempotency-Key: a b\r\nContent-Length: 13\r\n\r\n{\"title\":1}  ": "title",
+		get + "X A: b\r\n\r\n":                                                          "",
+		"GET /healthz HTTP/2.0\r\nHost: h\r\n\r\n":                                      "",
+		get + "X: " + strings.Repeat("a", 64<<10) + "\r\n\r\n":                          "",
+		get + "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n\r\n":              "header.Authorization",
+		postHead + "Content-Type: text/plain\r\ncontent-type: application/json\r\n\r\n": "header.Content-Type",
+		postHead + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n":            "header.Content-Length",
+		postHead + "Transfer-Encoding: gzip\r\n\r\n":                                    "header.Transfer-Encoding",
+		postHead + "Transfer-Encoding: chunked\r\n\r\nzz\r\n":                           "",
+		postHead + "Idempotency-Key: a b\r\nContent-Length: 13\r\n\r\n{\"title\":1}  ":  "title",
 	} {
 		a := b.raw(t, 1, sent)[0]
 		var told struct {

@@ -7,6 +7,8 @@ import (
 	stdjson "encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Providers call operations that need no credential: a signature over the body
@@ -99,7 +101,8 @@ func newInboundCall(source, delivery string, signed ...[]byte) inboundCall {
 // maxPayloadDepth limits the nesting of a provider's payload.
 const maxPayloadDepth = 64
 
-// payloadFault returns the fault of a body that must be a JSON object, or "".
+// payloadFault returns the fault of a body that must be a JSON object, or "". The event log and webhooks
+// show payloads as they came, so they are held to what all bodies are (Decision 3).
 func payloadFault(body []byte) string {
 	switch trimmed := bytes.TrimLeft(body, " \t\r\n"); {
 	case !utf8.Valid(body):
@@ -110,8 +113,32 @@ func payloadFault(body []byte) string {
 		return "The body is not JSON."
 	case trimmed[0] != '{':
 		return "The body must be a JSON object."
+	case !numbersFit(body):
+		return "A number in the body is out of range."
+	case hasNUL(body):
+		return "A text in the body has a NUL."
+	}
+	if err := strictJSON(body); err != nil {
+		return "The body is not valid JSON: " + err.Error() + "."
 	}
 	return ""
+}
+
+// hasNUL reports whether a name or a text in a JSON value has a NUL.
+func hasNUL(value []byte) bool {
+	if !bytes.Contains(value, []byte(`\u0000`)) {
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return false // the end
+		}
+		if token.Kind() == '"' && strings.Contains(token.String(), "\x00") {
+			return true
+		}
+	}
 }
 
 // clean makes an external text fit to be stored: UTF-8 without NUL, cut to so many

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -316,6 +317,28 @@ func TestPlainText(t *testing.T) {
 	} {
 		if got := plainText(markup); got != want {
 			t.Errorf("%q: %q, want %q", markup, got, want)
+		}
+	}
+}
+
+// Payloads are shown as they came, so they are held to what all bodies are (Decision 3).
+func TestPayloadFault(t *testing.T) {
+	t.Parallel()
+	for body, fault := range map[string]string{
+		`{"a": 1, "b": {"a": "\\u0000"}, "n": 1e308, "pair": "\ud83d\ude00"}`: "",
+		` [1]`:                         "must be a JSON object",
+		`{"a": 1} x`:                   "not JSON",
+		"{\"a\": \"\xff\"}":            "not UTF-8",
+		`{"a": 1, "a": 2}`:             "duplicate",
+		`{"x": [{"a": 1, "a": 2}]}`:    "duplicate",
+		`{"a": "\ud800"}`:              "surrogate",
+		`{"a": ["\u0000"]}`:            "NUL",
+		`{"\u0000": 1}`:                "NUL",
+		`{"a": 1e999}`:                 "out of range",
+		`{"a": "\ud800", "b": -1e999}`: "out of range",
+	} {
+		if got := payloadFault([]byte(body)); (fault == "") != (got == "") || !strings.Contains(got, fault) {
+			t.Errorf("%s: %q, want %q", body, got, fault)
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 const maxChildren = 1000
 
 // ListIssueChildrenIn asks for the children of an issue. They come all at once
-// unless there are more than maxChildren, or a smaller limit is given.
+// unless there are more than maxChildren, or a limit is given.
 type ListIssueChildrenIn struct {
 	ID       string      `path:"id"`
 	Archived Opt[bool]   `query:"archived"`
-	Limit    int         `query:"limit" rules:"min=1,max=1000" default:"1000"`
+	Limit    int         `query:"limit" rules:"min=1,max=100"`
 	Cursor   Opt[string] `query:"cursor"`
 }
 
