@@ -187,7 +187,7 @@ func errImporting() error {
 }
 
 func errOtherImport() error {
-	return Conflict("The workspace has the import of another file.", "Import this file into another workspace.")
+	return Conflict("The workspace has the import of another file.", "Delete the workspace first, or import this file into another, empty one.")
 }
 
 func sumOf(text []byte) []byte {
@@ -298,8 +298,8 @@ func (tx *Tx) takeLines(record *importRecord, lines []importedLine) error {
 	for i := range lines {
 		l := &lines[i]
 		if record.State == ImportDone {
-			if l.N != nil && l.n() >= record.Next {
-				return Conflict("The import is done.", "Import another file into another workspace.")
+			if !record.ended(l, sum) {
+				return errOtherImport()
 			}
 			continue
 		}
@@ -326,6 +326,15 @@ func (tx *Tx) takeLines(record *importRecord, lines []importedLine) error {
 		return fmt.Errorf("keep a checksum: %w", err)
 	}
 	return im.moveClock()
+}
+
+// ended reports whether an import that is done has taken a line. The exports of a workspace may begin
+// with the same lines, so only the last line decides.
+func (r *importRecord) ended(l *importedLine, sum hash.Hash) bool {
+	if l.Type != exportEnd {
+		return l.n() < r.Next
+	}
+	return l.SHA256 == hex.EncodeToString(sum.Sum(nil)) && maps.Equal(l.Counts, r.Counts)
 }
 
 func resumeSum(state []byte) (hash.Hash, error) {
