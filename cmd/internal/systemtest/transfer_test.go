@@ -224,6 +224,18 @@ func TestImport_MakesTheSameWorkspace(t *testing.T) {
 	if code, out := switchyard(t, f.c.Token, "workspace", "import", file, "--workspace", f.id, "--url", from.URL); code != 1 || !strings.Contains(out, "409") {
 		t.Errorf("the import into a workspace with content ended with %d: %s", code, out)
 	}
+
+	// A newer export of the same workspace is another file.
+	f.do("POST", "/issues", object{"title": "Newer than the first export"}, http.StatusCreated)
+	_, newer := f.exported()
+	if err := os.WriteFile(file, newer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for token, into := range map[string][]string{rootToken: nil, home.Token.Token: {"--workspace", home.Workspace.ID}} {
+		if code, out := switchyard(t, token, append([]string{"workspace", "import", file, "--url", to.URL}, into...)...); code != 1 || !strings.Contains(out, "another file") {
+			t.Errorf("the import of a newer export ended with %d: %s", code, out)
+		}
+	}
 	if err := to.Terminate(ctx); err != nil {
 		t.Fatal(err)
 	}

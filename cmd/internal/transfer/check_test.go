@@ -3,7 +3,6 @@ package transfer
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,13 +24,23 @@ func whole(issues int) string {
 	for n := range issues {
 		fmt.Fprintf(&b, `{"n":%d,"type":"issue","data":{"id":"%d"}}`+"\n", n+1, n)
 	}
-	sum := sha256.Sum256([]byte(b.String()))
+	return sealed(b.String(), issues)
+}
+
+// sealed returns the export of which the last line is still missing.
+func sealed(lines string, issues int) string {
 	counts := `{"workspace":1}`
 	if issues > 0 {
 		counts = fmt.Sprintf(`{"issue":%d,"workspace":1}`, issues)
 	}
-	fmt.Fprintf(&b, `{"type":"end","counts":%s,"sha256":"%s"}`+"\n", counts, hex.EncodeToString(sum[:]))
-	return b.String()
+	return lines + fmt.Sprintf(`{"type":"end","counts":%s,"sha256":"%x"}`+"\n", counts, sha256.Sum256([]byte(lines)))
+}
+
+// newerThan returns an export with so many issues, of which the last was changed since whole was called.
+func newerThan(issues int) string {
+	last := strconv.Itoa(issues - 1)
+	lines, _, _ := strings.Cut(whole(issues), `{"type":"end"`)
+	return sealed(strings.Replace(lines, `"id":"`+last+`"`, `"id":"changed"`, 1), issues)
 }
 
 func TestCheck_FindsTheDamage(t *testing.T) {

@@ -33,7 +33,8 @@ const done = "done"
 
 // Import takes a file into a service: into the workspace with an id, which must be empty,
 // or, where that is empty, into a new one. The file is checked first. An import that was
-// interrupted goes on where it was, and one that is done is not repeated.
+// interrupted goes on where it was, and one that is done is not repeated. The service refuses another
+// file than the one it has.
 func (c *Client) Import(ctx context.Context, file io.ReadSeeker, workspace string, progress func(next, lines int64)) (*Progress, *Summary, error) {
 	summary, err := Check(file)
 	if err != nil {
@@ -56,7 +57,9 @@ func (c *Client) Import(ctx context.Context, file io.ReadSeeker, workspace strin
 	if err != nil {
 		return nil, nil, err
 	}
-	for at.State != done {
+	// The last line goes to the service also if the import is done: the first line may be that of
+	// another export of the same workspace, and the last one is of this file alone.
+	for at.State != done || !r.sent() {
 		chunk, err := r.chunk(at.Next)
 		if err != nil {
 			return nil, nil, err
@@ -76,6 +79,9 @@ const mediaLines = "application/x-ndjson"
 func importPath(workspace string) string {
 	return "/workspaces/" + url.PathEscape(workspace) + "/import"
 }
+
+// sent reports whether chunk has returned the last line.
+func (r *reader) sent() bool { return r.ended && len(r.spare) == 0 }
 
 // chunk returns lines for a request, from number next on. The last line goes with those
 // before it.
