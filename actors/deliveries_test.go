@@ -3,8 +3,10 @@ package actors
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"switchyard/actors/tracker"
@@ -211,6 +213,81 @@ func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
 		rest()
 		if got := p.at(hereURL); len(got) != 2 || got[1].sequence != 12 {
 			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// A webhook that is activated again gets its events, even if it was disabled by a 410 in the
+// same commit, so that the dispatcher never saw it inactive.
+func TestDispatcher_ActivatedInTheCommitThatDisabledIt(t *testing.T) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
+		id := p.subscribe(o, hereURL)
+		enter := make(chan struct{})
+		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
+			<-enter
+			return answers(410)(ctx, d)
+		})
+		p.issues(o, 1)
+		rest()
+		p.local.setFate(func(int, storage.Shard) fate { return waits })
+		var all sync.WaitGroup
+		all.Go(func() { p.issues(o, 1) })
+		rest() // the next commands go into one batch
+		close(enter)
+		rest()
+		all.Go(func() {
+			p.mustAs(o, tracker.PatchWebhook, &tracker.PatchWebhookIn{ID: id, IsActive: tracker.Some(true)}, nil)
+		})
+		synctest.Wait()
+		p.set(hereURL, nil)
+		p.local.setFate(nil)
+		p.local.release()
+		all.Wait()
+		rest()
+		p.issues(o, 1)
+		rest()
+		if w := p.hook(o, id); !w.IsActive {
+			t.Fatalf("webhook %+v", w)
+		}
+		if d := p.deliveries(o, id); d[0].Status != tracker.DeliverySucceeded || d[2].Status != tracker.DeliveryFailed {
+			t.Errorf("deliveries %+v", d)
+		}
+	})
+}
+
+// A delivery that was not made, as the webhook was inactive, is made if the webhook is active
+// again by the time that this is recorded.
+func TestDispatcher_ActivatedBeforeTheOutcomeIsRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
+		id := p.subscribe(o, hereURL)
+		enter := make(chan struct{})
+		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
+			<-enter
+			return answers(410)(ctx, d)
+		})
+		const first, second = 256, 100 // the outcomes of the first command, and those behind them
+		p.issues(o, first+second)
+		rest()
+		p.local.setFate(func(int, storage.Shard) fate { return waits })
+		close(enter)
+		rest()
+		var all sync.WaitGroup
+		all.Go(func() {
+			p.mustAs(o, tracker.PatchWebhook, &tracker.PatchWebhookIn{ID: id, IsActive: tracker.Some(true)}, nil)
+		})
+		synctest.Wait()
+		p.set(hereURL, nil)
+		p.local.setFate(nil)
+		p.local.release()
+		all.Wait()
+		rest()
+		if n := len(p.at(hereURL)); n != 1+second {
+			t.Errorf("%d requests", n)
+		}
+		for i, d := range p.deliveries(o, id) {
+			if d.Status != tracker.DeliverySucceeded || d.Attempts != 1 || d.LastError != nil {
+				t.Fatalf("delivery %d is %+v", i, d)
+			}
 		}
 	})
 }

@@ -81,11 +81,10 @@ func newHook(s *workspaceHooks, id storage.ID) *hook {
 	return t
 }
 
-// renew sets a webhook's configuration, and makes both queues look for deliveries.
+// renew sets a webhook's configuration, and makes both queues look for deliveries. It forgets a
+// 410, also if nothing has changed: the webhook may have been disabled and activated since.
 func (t *hook) renew(c *tracker.WebhookTarget) {
-	if old := t.config.Load(); old == nil || *old != *c {
-		t.config.Store(c)
-	}
+	t.config.Store(c)
 	t.first.more, t.again.more = true, true
 }
 
@@ -199,7 +198,8 @@ func (d *Dispatcher) try(v *storage.View, l *queue, p tracker.PendingDelivery, e
 	o.URL = c.URL
 	switch {
 	case !c.Active || t.gone.Load() == c:
-		o.Final, o.Gone, o.Error = true, c.Active, "The subscription was disabled before the event was delivered."
+		// It is among the retries once this is recorded, if the webhook is active then.
+		o.Final, o.Disabled, o.Error = true, true, "The subscription was disabled before the event was delivered."
 	case event.Body == nil:
 		o.Final, o.Error = true, "The event is no longer kept."
 	default:

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -45,9 +46,11 @@ type DeliveryOutcome struct {
 	StatusCode int
 	// Error is the reason of a failure; empty for success.
 	Error string
-	// Final ends the delivery. Gone is set if the receiver answered 410, which disables the
-	// webhook, or to an attempt before, so that this one was not made.
-	Final, Gone bool
+	// Gone is set if the receiver answered 410, which disables the webhook.
+	Gone bool
+	// Final ends the delivery. Disabled ends it unless the webhook is active again: no attempt
+	// was made, since the webhook was inactive or a receiver had answered 410 before.
+	Final, Disabled bool
 }
 
 // DeliveryOutcomes are results of one workspace.
@@ -105,6 +108,17 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	if retry != nil && !o.isDueOf(d) {
 		promised = d.NextAttemptAt
 	}
+	if o.Disabled {
+		active, err := tx.isActiveWebhook(o.Webhook)
+		if err != nil {
+			return err
+		}
+		if active {
+			now := At(tx.now)
+			tx.Writer().MarkDirty(DirtyWebhooks) // the dispatcher did not know that it is active
+			return tx.tryAgain(o, d, retry, cmp.Or(promised, &now))
+		}
+	}
 	if o.Tried {
 		at := At(o.At)
 		d.Attempts++
@@ -127,24 +141,28 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	if err != nil {
 		return err
 	}
-	gone, final := o.Gone && !moved, o.Final && !(o.Gone && moved)
 	if !moved {
 		if err := tx.failed(o); err != nil {
 			return err
 		}
 	}
-	if gone || promised == nil && (final || d.Attempts > len(retryAfter)) {
+	if o.Gone && !moved || promised == nil && (o.Final || d.Attempts > len(retryAfter)) {
 		d.Status = DeliveryFailed
 		return tx.finishDelivery(o, d, retry)
 	}
-	d.NextAttemptAt = promised
 	if promised == nil {
 		due, err := tx.nextTry(d.Attempts)
 		if err != nil {
 			return err
 		}
-		d.NextAttemptAt = &due
+		promised = &due
 	}
+	return tx.tryAgain(o, d, retry, promised)
+}
+
+// tryAgain puts a delivery among the retries, due at a time.
+func (tx *Tx) tryAgain(o *DeliveryOutcome, d *WebhookDelivery, retry *storage.Row[WebhookDelivery], due *Timestamp) (err error) {
+	d.NextAttemptAt = due
 	if retry != nil {
 		_, err = retries.Update(tx, retry, d)
 	} else if err = tx.leaveOutbox(o); err == nil {
@@ -240,6 +258,15 @@ func (tx *Tx) movedSince(o *DeliveryOutcome) (bool, error) {
 		return false, fmt.Errorf("read a webhook: %w", err)
 	}
 	return row != nil && o.URL != "" && row.Value.URL != o.URL, nil
+}
+
+// isActiveWebhook reports whether a webhook is active.
+func (tx *Tx) isActiveWebhook(id storage.ID) (bool, error) {
+	row, err := webhooks.Get(tx, storage.Key(nil).DescID(id))
+	if err != nil {
+		return false, fmt.Errorf("read a webhook: %w", err)
+	}
+	return row != nil && row.Value.IsActive, nil
 }
 
 // failed disables the webhook if it is gone, or if every attempt has failed for too

@@ -132,7 +132,7 @@ func TestRecordDeliveries_OfAFormerURL(t *testing.T) {
 	under := w.outbox(hook.ID)
 	w.run(&w.ann, PatchWebhook, &PatchWebhookIn{ID: hook.ID, URL: Some("https://example.com/new")})
 	gone := func(p PendingDelivery, url string, tried bool) DeliveryOutcome {
-		o := DeliveryOutcome{Webhook: raw, Delivery: p.ID, Sequence: p.Sequence, URL: url, Retry: !p.Due.IsZero(), Due: p.Due, EventID: "e", EventType: "issue.created", At: w.now, Tried: tried, Gone: true, Final: !tried, Error: "gone"}
+		o := DeliveryOutcome{Webhook: raw, Delivery: p.ID, Sequence: p.Sequence, URL: url, Retry: !p.Due.IsZero(), Due: p.Due, EventID: "e", EventType: "issue.created", At: w.now, Tried: tried, Gone: tried, Final: !tried, Disabled: !tried, Error: "gone"}
 		if tried {
 			o.StatusCode = 410
 		}
