@@ -59,6 +59,8 @@ type exchange struct {
 	moved bool
 	// maybe says that a try at another node may have been applied.
 	maybe bool
+	// looked says that the operation may have run before, for another owner of the workspace.
+	looked bool
 	// resumed is the parked request that this exchange continues; parked is set if the
 	// request waits and has no answer yet.
 	resumed *parked
@@ -117,7 +119,7 @@ func (s *Server) release(x *exchange) {
 		x.resumed = nil
 	}
 	x.lost = nil
-	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.parked = nil, nil, nil, "", false, false, false, false, false, false
+	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.looked, x.parked = nil, nil, nil, "", false, false, false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
 	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
 	x.ends, x.large, x.waitedForBytes, x.account, x.charged = false, false, 0, anonymousAccount, [16]byte{}

@@ -39,6 +39,9 @@ const (
 	// headerIntroduces asks whether the request would be admitted; its body is not sent,
 	// and nothing is done.
 	headerIntroduces = "Switchyard-Introduces"
+	// headerLooked says that the operation may have run at another node before: see
+	// tracker.Op.SinceFirstLook.
+	headerLooked = "Switchyard-Looked"
 )
 
 const (
@@ -61,6 +64,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 		if err := s.run(x, workspace); !hasMoved(err) {
 			return x.finalError(err)
 		}
+		x.looked = true
 	}
 	if x.conn != nil && x.conn.peer {
 		return s.serveForwarded(x, workspace)
@@ -115,6 +119,12 @@ func (x *exchange) timeLeft(most time.Duration) time.Duration {
 		return most
 	}
 	return min(most, time.Duration(ms)*time.Millisecond)
+}
+
+// lookedBefore reports whether the operation may have run before, when another node served the
+// workspace or this one did.
+func (x *exchange) lookedBefore() bool {
+	return x.looked || x.conn != nil && x.conn.peer && len(x.ctx.Request.Header.Peek(headerLooked)) > 0
 }
 
 func errNotHere() error { return tracker.Moved("This node does not serve the workspace.") }
@@ -273,6 +283,9 @@ func (t *forwarding) send(node string) bool {
 	kept := !conn.used.IsZero()
 	left := max(1, time.Until(t.deadline()).Milliseconds())
 	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
+	if x.looked {
+		t.sent.Header.Set(headerLooked, "1")
+	}
 	var began, streams bool
 	span := t.beginForward(node)
 	asked := s.now()
@@ -292,6 +305,7 @@ func (t *forwarding) send(node string) bool {
 			t.unserved(err)
 			return false
 		}
+		x.looked = true
 		s.metrics.forwarded("lost")
 		t.lost(kept)
 		return false
@@ -311,6 +325,7 @@ func (t *forwarding) send(node string) bool {
 	}
 	if moved := header.Peek(headerMoved); len(moved) > 0 {
 		x.ctx.Response.Reset()
+		x.looked = true
 		s.metrics.forwarded("moved")
 		t.unserved(nil)
 		return false
@@ -377,7 +392,7 @@ func (t *forwarding) head(to *fasthttp.RequestHeader) {
 	x := t.x
 	x.ctx.Request.Header.CopyTo(to)
 	// Trailer goes too: fasthttp writes none of the headers that it names, also none of this node.
-	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, fasthttp.HeaderTrailer, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, headerTraceparent, headerTracestate, string(markOversize)} {
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, fasthttp.HeaderTrailer, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerLooked, headerClient, headerTraceparent, headerTracestate, string(markOversize)} {
 		to.Del(name)
 	}
 	if addr := t.server.client(x); addr.IsValid() {

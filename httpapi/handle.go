@@ -193,6 +193,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if req.Workspace = workspace; rt.image {
 		req.Workspace = [16]byte{} // it was the place of a shard
 	}
+	req.Final = (rt.Op.SinceFirstLook || rt.tools) && x.lookedBefore()
 	req.Spent.On = s.measures()
 	if err := s.admit(x, req); err != nil {
 		return err

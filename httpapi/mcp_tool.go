@@ -197,6 +197,7 @@ func inArguments(err error) error {
 // caller must hold what that needs.
 func (c *toolCall) prepare(t *tool, arguments []byte) (*tracker.Request, any, error) {
 	req := *c.req
+	req.Final = req.Final && t.op.SinceFirstLook
 	if err := c.server.engineAdmits(&req, t.op); err != nil {
 		return nil, nil, err
 	}

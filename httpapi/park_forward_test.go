@@ -38,6 +38,52 @@ func TestPark_Forwarded(t *testing.T) {
 	}
 }
 
+// A poll compares with its first look, which is lost with the node that made it: the next owner
+// answers at once. A claim goes on waiting.
+func TestPark_FirstLookIsLost(t *testing.T) {
+	t.Parallel()
+	if !tracker.PollSession.SinceFirstLook {
+		t.Error("polls compare with nothing")
+	}
+	for _, row := range []struct {
+		from, to string // the nodes that the client asks, and that serves the workspace after b
+		path     string
+		final    bool
+	}{
+		{"a", "c", "watch?wait=5", true}, {"b", "c", "watch?wait=5", true}, {"a", "a", "watch?wait=5", true}, {"b", "b", "watch?wait=5", true},
+		{"a", "c", "take", false}, {"b", "b", "take", false},
+	} {
+		t.Run(row.from+" "+row.to+" "+row.path, func(t *testing.T) {
+			t.Parallel()
+			at := newAtlas("b")
+			nodes := map[string]*bundle{}
+			for _, name := range []string{"a", "b", "c"} {
+				nodes[name] = at.join(t, name)
+			}
+			waits := sleepy(nodes["b"], 0)
+			c, r := dial(t, nodes[row.from].addr)
+			if _, err := io.WriteString(c, strings.Replace(takeRequest("mine"), take, strings.TrimSuffix(take, "take")+row.path, 1)); err != nil {
+				t.Fatal(err)
+			}
+			w := <-waits
+			wake := <-w.armed
+			if w.req.Final {
+				t.Error("the first node does not let the request wait")
+			}
+			nodes["b"].engine.mu.Lock()
+			nodes["b"].engine.waiting = nil
+			nodes["b"].engine.mu.Unlock()
+			at.move(row.to)
+			w.answers("", tracker.Moved("Another node serves the workspace."))
+			wake()
+			wantBody(t, r, 201, "")
+			if req, _, calls := nodes[row.to].engine.seen(); calls != 1 || req.Final != row.final {
+				t.Errorf("%d calls, the last with Final %v", calls, req.Final)
+			}
+		})
+	}
+}
+
 // A claim that was made while its request slept is answered by the node that made it, although
 // another node serves the workspace by then. A second claim would leave the session of the first
 // to nobody. The same holds if nobody knows whether the claim was made.

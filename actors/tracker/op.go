@@ -94,6 +94,9 @@ type Op struct {
 	Lane bool
 	// LongPoll operations may wait for a change: see Reply.Wait.
 	LongPoll bool
+	// SinceFirstLook operations wait for a change since they ran first. If another node serves
+	// the workspace meanwhile, it does not know what that run saw: it has to answer at once.
+	SinceFirstLook bool
 	// Streams marks operations that answer a request for text/event-stream with an
 	// open-ended stream of events: see Engine.Listen.
 	Streams bool
@@ -179,6 +182,9 @@ func ForLanes(o *Op) { o.Lane = true }
 
 // MayWait marks an operation that waits if its input, a Waiter, asks for it.
 func MayWait(o *Op) { o.LongPoll = true }
+
+// SinceFirstLook marks an operation that waits for a change since it ran first.
+func SinceFirstLook(o *Op) { o.SinceFirstLook = true }
 
 // MayStream marks an operation that also answers with a stream of events.
 func MayStream(o *Op) { o.Streams = true }

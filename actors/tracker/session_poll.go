@@ -55,7 +55,7 @@ type PolledSession struct {
 
 // PollSession returns a session and its activities, at once or when they change
 // (Decision 38).
-var PollSession = NewQuery[PollSessionIn, PolledSession]("PollSession", "Poll a session", Needs{Read, "sessions"}, pollSession, ForLanes, MayWait)
+var PollSession = NewQuery[PollSessionIn, PolledSession]("PollSession", "Poll a session", Needs{Read, "sessions"}, pollSession, ForLanes, MayWait, SinceFirstLook)
 
 func pollSession(v *View, in *PollSessionIn) (Reply, error) {
 	reply, alone, err := v.pollOnce(in, false)
