@@ -71,6 +71,19 @@ func outcome(err error) string {
 	return details.Outcome
 }
 
+// unknownAfter returns the error for a request that had changed something when refusal ended it.
+func unknownAfter(refusal *tracker.Error, message string) *tracker.Error {
+	err := tracker.OutcomeUnknown(message)
+	err.ReadOnly = refusal.ReadOnly
+	return err
+}
+
+// refusedReadOnly reports whether a read-only mode has refused an operation or one of its steps.
+func refusedReadOnly(err error) bool {
+	var e *tracker.Error
+	return errors.As(err, &e) && e.ReadOnly != ""
+}
+
 // clientError returns the error for the caller of an operation. It logs a panic, with its
 // stack, and replaces it by INTERNAL; the receiver logs any other error. It tells the replicator of
 // damage.

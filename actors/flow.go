@@ -37,7 +37,7 @@ func (e *Engine) workflow(req *tracker.Request, op *tracker.Op, in any) (tracker
 		// The failed step changed nothing, but an earlier one did.
 		var step *tracker.Error
 		errors.As(err, &step)
-		err = tracker.OutcomeUnknown(step.Message)
+		err = unknownAfter(step, step.Message)
 	}
 	return tracker.Reply{}, e.clientError(req, op, err)
 }

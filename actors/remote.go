@@ -98,6 +98,7 @@ type stepError struct {
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	Moved      bool          `json:"moved,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
+	ReadOnly   string        `json:"readOnly,omitempty"`
 	// Outcome replaces the details of UNAVAILABLE, whose type JSON does not keep.
 	Outcome string `json:"outcome,omitempty"`
 }
@@ -211,7 +212,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 // clientError returns the error as the operation returned it.
 func (s *stepError) clientError() *tracker.Error {
 	err := s.Error
-	err.RetryAfter, err.Moved, err.Reason = s.RetryAfter, s.Moved, s.Reason
+	err.RetryAfter, err.Moved, err.Reason, err.ReadOnly = s.RetryAfter, s.Moved, s.Reason, s.ReadOnly
 	if s.Outcome != "" {
 		err.Details = tracker.OutcomeDetails{Outcome: s.Outcome}
 	}
@@ -256,6 +257,6 @@ func (e *Engine) stepError(c *stepCall, err error) *stepError {
 		e.log.Error("a step for another node failed", "operation", c.Op, "request", c.Request, "error", err)
 		failure = &tracker.Error{Code: tracker.CodeInternal, Message: "The service failed to carry out a part of the request.", Hint: "Report the request id to the operator if it happens again."}
 	}
-	s := &stepError{Error: *failure, RetryAfter: failure.RetryAfter, Moved: failure.Moved, Reason: failure.Reason, Outcome: outcome(failure)}
+	s := &stepError{Error: *failure, RetryAfter: failure.RetryAfter, Moved: failure.Moved, Reason: failure.Reason, ReadOnly: failure.ReadOnly, Outcome: outcome(failure)}
 	return s
 }

@@ -225,7 +225,7 @@ func (e *Engine) fire(name timerName) error {
 	if op == nil {
 		return errors.New("no operation is declared for this kind of timer")
 	}
-	_, err := e.do(tracker.ServiceRequest("timer-"+name.kind, name.workspace), op, &tracker.TimerIn{Kind: name.kind, Subject: name.subject})
+	_, err := e.do(tracker.TimerRequest(name.kind, name.workspace), op, &tracker.TimerIn{Kind: name.kind, Subject: name.subject})
 	if err != nil {
 		return fmt.Errorf("%s: %w", op.Name, err)
 	}
@@ -233,12 +233,14 @@ func (e *Engine) fire(name timerName) error {
 }
 
 // done handles the result of a run. A timer that is still set to the same time is run again
-// after a pause. One that a prompt operation has moved, to go on soon, runs again without
-// waiting for a pass: work in many steps would take a pass for each.
+// after a pause or, if read-only mode has refused it, which is no failure, after the mode. One
+// that a prompt operation has moved, to go on soon, runs again without waiting for a pass: work
+// in many steps would take a pass for each.
 func (c *scheduler) done(r result) {
 	e, t := c.shard.engine, r.task
 	c.turnsOf(t.name.kind).ended(t)
-	if r.err != nil && c.ctx.Err() == nil {
+	refused := refusedReadOnly(r.err)
+	if r.err != nil && !refused && c.ctx.Err() == nil {
 		e.stats.timersFailed.Add(1)
 		e.log.Warn("timer failed", "kind", t.name.kind, "subject", t.name.subject, "workspace", t.name.workspace.String(), "tries", t.tries, "error", r.err)
 	}
@@ -263,11 +265,22 @@ func (c *scheduler) done(r result) {
 		}
 		return
 	}
+	if refused && c.waitsForWrites(t) {
+		c.forget(t)
+		return
+	}
 	wait := retryMost
 	if doublings := t.tries - 1; doublings < 16 {
 		wait = min(wait, retryFirst<<doublings)
 	}
 	c.rest(t, now.Add(wait))
+}
+
+// waitsForWrites reports whether a task's timer can't run before a read-only mode has ended. The
+// end of the mode begins a pass, which finds the timer.
+func (c *scheduler) waitsForWrites(t *task) bool {
+	modes, err := c.shard.readOnly()
+	return err == nil && modes.Forbids(t.name.workspace) && !tracker.RunsReadOnly(t.name.kind)
 }
 
 // rest keeps a task back until a time.

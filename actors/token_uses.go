@@ -109,7 +109,7 @@ func (e *Engine) takeUses() map[storage.ID][]tracker.TokenUse {
 }
 
 func (e *Engine) recordUses(home storage.ID, uses []tracker.TokenUse) {
-	req := tracker.ServiceRequest("token uses", home)
+	req := tracker.DeferrableRequest("token uses", home)
 	req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
 	if _, err := e.step(req, tracker.NoteTokenUses, &tracker.TokenUses{Uses: uses}); err != nil {
 		e.log.Debug("record uses of tokens", "workspace", home.String(), "tokens", len(uses), "error", err)

@@ -211,7 +211,9 @@ func (w *workspaceActor) conclude(c *call) {
 // refuse answers a command whose run, if it had one, was not committed.
 func (w *workspaceActor) refuse(c *call, err error) {
 	if c.partial && outcome(err) == "not_applied" {
-		err = tracker.OutcomeUnknown("The change was made in part. A repeat of the request continues it.")
+		var failure *tracker.Error
+		errors.As(err, &failure)
+		err = unknownAfter(failure, "The change was made in part. A repeat of the request continues it.")
 	}
 	c.err = err
 	w.answer(c)

@@ -38,6 +38,9 @@ type Error struct {
 	// Moved is set if nothing was done because this node does not serve the workspace
 	// (any more); another node may.
 	Moved bool `json:"-"`
+	// ReadOnly is "service" or "workspace" if the read-only mode of one refused the request or
+	// a part of it, and empty otherwise.
+	ReadOnly string `json:"-"`
 	// Reason is the code that a standard prescribes for the failure: the error of RFC
 	// 6749, the scimType of RFC 7644.
 	Reason string `json:"-"`

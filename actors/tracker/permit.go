@@ -19,9 +19,13 @@ type Permit struct {
 	// about is the workspace that may be changed. The service's own permit has none and
 	// is good for all.
 	about storage.ID
-	// operator is set for steps of the operator's and the service's own workflows, which run
-	// in read-only mode too.
-	operator bool
+	// exempt is set for what runs in read-only mode too: the engine's own commands, and the
+	// steps of workflows that the operator has asked for.
+	exempt bool
+	// elsewhere is set for a step of a timer's workflow outside of the timer's workspace. The
+	// read-only mode of the service refuses it, and that of the step's own workspace does not:
+	// a deletion is finished by a timer of the directory.
+	elsewhere bool
 }
 
 // basis is the check of rights that a Permit stands for.
@@ -100,7 +104,7 @@ func errNoRights(op string) error { return fmt.Errorf("%s: the rights were not l
 
 // MarshalJSON encodes a permit for a step that another node runs.
 func (p Permit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(sentPermit{p.basis, p.about, p.operator})
+	return json.Marshal(sentPermit{p.basis, p.about, p.exempt, p.elsewhere})
 }
 
 // UnmarshalJSON decodes a permit that another node of the cluster sent.
@@ -111,7 +115,7 @@ func (p *Permit) UnmarshalJSON(b []byte) error {
 	}
 	switch s.Basis {
 	case basisService, basisAdmission, basisCreation, basisDeletion, basisSignature, basisSecret, basisSignIn, basisOwn, basisOperator, basisLook:
-		*p = Permit{basis: s.Basis, about: s.About, operator: s.Operator}
+		*p = Permit{basis: s.Basis, about: s.About, exempt: s.Exempt, elsewhere: s.Elsewhere}
 		return nil
 	}
 	return fmt.Errorf("read a permit: unknown basis %q", s.Basis)
@@ -120,8 +124,9 @@ func (p *Permit) UnmarshalJSON(b []byte) error {
 type sentPermit struct {
 	Basis basis      `json:"basis"`
 	About storage.ID `json:"about"`
-	// Operator is Permit.operator.
-	Operator bool `json:"operator,omitempty"`
+	// Exempt has the name that earlier versions gave it.
+	Exempt    bool `json:"operator,omitempty"`
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // Admit checks that req.Caller may run an operation that asks for needs (op.Needs,
@@ -149,9 +154,24 @@ func (r *Request) Admit(op *Op, needs Needs) error {
 	return nil
 }
 
-// ServiceRequest returns a request of the service itself: of a timer, or of the engine.
+// ServiceRequest returns a request of the engine itself, which runs in read-only mode too.
 func ServiceRequest(id string, workspace storage.ID) *Request {
+	req := DeferrableRequest(id, workspace)
+	req.permit.exempt = true
+	return req
+}
+
+// DeferrableRequest returns a request of the service itself that read-only mode refuses.
+func DeferrableRequest(id string, workspace storage.ID) *Request {
 	return &Request{ID: id, Workspace: workspace, Caller: System, permit: Permit{basis: basisService}}
+}
+
+// TimerRequest returns the request of a timer. Read-only mode refuses its commands and steps,
+// which may come after the scheduler has looked for the mode, unless RunsReadOnly(kind).
+func TimerRequest(kind string, workspace storage.ID) *Request {
+	req := DeferrableRequest("timer-"+kind, workspace)
+	req.permit.exempt = RunsReadOnly(kind)
+	return req
 }
 
 // Look returns the request of a step that is a query, by the service itself.
@@ -161,7 +181,8 @@ func (r *Request) Look(workspace storage.ID) *Request {
 
 // Step returns the request of a step that the service runs under a permit.
 func (r *Request) Step(p Permit, workspace storage.ID) *Request {
-	p.operator = r.Caller.Root || r.permit.operator || r.permit.basis == basisService
+	p.exempt = r.Caller.Root || r.permit.exempt
+	p.elsewhere = r.permit.basis == basisService && workspace != r.Workspace
 	return &Request{ID: r.ID, Address: r.Address, Workspace: workspace, Caller: System, Deadline: r.Deadline, permit: p}
 }
 

@@ -276,6 +276,7 @@ func TestSCIMUser_ConnectionEndsBeforeTheStep(t *testing.T) {
 func TestPermit_JSON(t *testing.T) {
 	t.Parallel()
 	want := permitDeletion(storage.ID{1, 2})
+	want.exempt, want.elsewhere = true, true
 	body, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

@@ -105,10 +105,10 @@ func (s *ReadOnlySet) Forbids(workspace storage.ID) bool {
 // Refusal returns the error for a change of a workspace, or nil.
 func (s *ReadOnlySet) Refusal(workspace storage.ID) *Error {
 	if s.service != nil {
-		return errReadOnly("service", s.service.Reason)
+		return errReadOnly(serviceReadOnly, s.service.Reason)
 	}
 	if mode := s.workspaces[workspace]; mode != nil {
-		return errReadOnly("workspace", mode.Reason)
+		return errReadOnly(workspaceReadOnly, mode.Reason)
 	}
 	return nil
 }
@@ -116,20 +116,27 @@ func (s *ReadOnlySet) Refusal(workspace storage.ID) *Error {
 // readOnlyRetry is the time after which a refused change may be tried again.
 const readOnlyRetry = 10 * time.Second
 
+// The values of Error.ReadOnly.
+const (
+	serviceReadOnly   = "service"
+	workspaceReadOnly = "workspace"
+)
+
 func errReadOnly(what, reason string) *Error {
 	err := NotApplied(fmt.Sprintf("The %s is read-only: %s", what, reason))
 	err.Hint = "Nothing was changed. Reads are answered. Send the change again when the operator has ended the read-only mode."
-	err.RetryAfter = readOnlyRetry
+	err.RetryAfter, err.ReadOnly = readOnlyRetry, what
 	return err
 }
 
 // Forbid sets the error for changes of a workspace in read-only mode; nil allows them.
 func (l *WriteBuffer) Forbid(refusal *Error) { l.forbidden = refusal }
 
-// mayChange returns an error for a command in read-only mode, unless it is the operator's, a
-// step of the operator's workflow, or the service's own.
-func (l *WriteBuffer) mayChange(op *Op, req *Request) error {
-	if l.forbidden == nil || req.Caller.Root || req.permit.operator || req.permit.basis == basisService && op.Name != noteTokenUsesName {
+// mayChange returns an error for a command in read-only mode, unless it is the operator's or
+// exempt (see Permit). A timer's command is refused here although the scheduler starts no timer
+// in read-only mode: the mode may have begun after the start.
+func (l *WriteBuffer) mayChange(req *Request) error {
+	if l.forbidden == nil || req.Caller.Root || req.permit.exempt || req.permit.elsewhere && l.forbidden.ReadOnly == workspaceReadOnly {
 		return nil
 	}
 	refusal := *l.forbidden
@@ -148,7 +155,7 @@ func (v *View) isWritable() error {
 		return fmt.Errorf("read the read-only mode: %w", err)
 	}
 	if row != nil && row.Value.Reason != "" {
-		return errReadOnly("workspace", row.Value.Reason)
+		return errReadOnly(workspaceReadOnly, row.Value.Reason)
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package tracker
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"switchyard/storage"
 )
 
 func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
@@ -12,7 +15,7 @@ func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
 	user, org := home.Token.Secret, home.Workspace.ID
 	create := &CreateIssueIn{Title: "x"}
 	w.must(user, org, CreateIssue, create, "before")
-	w.bufferOf(org.raw()).Forbid(errReadOnly("workspace", "It moves."))
+	w.bufferOf(org.raw()).Forbid(errReadOnly(workspaceReadOnly, "It moves."))
 	_, err := w.ask(user, org, CreateIssue, create, "meanwhile")
 	wantCode(t, err, CodeUnavailable)
 	if err != nil && !strings.Contains(err.Error(), "It moves.") {
@@ -61,4 +64,86 @@ func TestReadOnly_CopiesAreOrdered(t *testing.T) {
 	if w.timers() != 0 {
 		t.Error("a timer is left")
 	}
+}
+
+// wantReadOnly checks that a read-only mode has refused a request.
+func wantReadOnly(t *testing.T, err error, mode string) {
+	t.Helper()
+	var refusal *Error
+	if !errors.As(err, &refusal) || refusal.ReadOnly != mode {
+		t.Errorf("error %v, want a refusal by the read-only mode of the %s", err, mode)
+	}
+}
+
+// A timer that was started before the mode began changes nothing, whatever its kind, except for
+// the one that copies the mode.
+func TestReadOnly_RefusesTimers(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	org := home.Workspace.ID
+	w.must(home.Token.Secret, org, CreateIssue, &CreateIssueIn{Title: "To be indexed"})
+	for _, mode := range []string{serviceReadOnly, workspaceReadOnly} {
+		w.bufferOf(org.raw()).Forbid(errReadOnly(mode, "It moves."))
+		w.bufferOf(storage.DirectoryID).Forbid(errReadOnly(mode, "It moves."))
+		before := w.fingerprint()
+		for kind, op := range TimerOps {
+			if kind == timerErase { // see TestReadOnly_OfAWorkspaceThatIsDeleted
+				continue
+			}
+			workspace := org.raw()
+			if kind == timerResolve || kind == timerCopyReadOnly {
+				workspace = storage.DirectoryID
+			}
+			_, err := w.do(TimerRequest(kind, workspace), op, &TimerIn{Kind: kind, Subject: string(org)})
+			if !RunsReadOnly(kind) {
+				wantReadOnly(t, err, mode)
+			} else if err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+			if w.fingerprint() != before && !RunsReadOnly(kind) {
+				t.Fatalf("%s has changed something", kind)
+			}
+			before = w.fingerprint()
+		}
+		token, _ := ParseCredential(home.Token.Secret)
+		uses := &TokenUses{Uses: []TokenUse{{ID: token.ID, At: At(w.now)}}}
+		_, err := w.do(DeferrableRequest("", org.raw()), NoteTokenUses, uses)
+		wantReadOnly(t, err, mode)
+		if _, err := w.do(ServiceRequest("", org.raw()), SendAudit, &TimerIn{}); err != nil {
+			t.Errorf("the copy of the operator's acts: %v", err)
+		}
+	}
+}
+
+// A deletion that is decided is finished although the workspace is read-only, unless the whole
+// service is.
+func TestReadOnly_OfAWorkspaceThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	org := home.Workspace.ID
+	w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It goes."})
+	decided := &markDeletingIn{directoryStep: directoryStep{org}}
+	if _, err := w.do(ServiceRequest("", storage.DirectoryID), markDeletingOp, decided); err != nil {
+		t.Fatal(err)
+	}
+	finish := func() error {
+		_, err := w.do(TimerRequest(timerErase, storage.DirectoryID), eraseOp, &TimerIn{Kind: timerErase, Subject: string(org)})
+		return err
+	}
+	before := w.fingerprint()
+	w.bufferOf(org.raw()).Forbid(errReadOnly(serviceReadOnly, "Maintenance"))
+	wantReadOnly(t, finish(), serviceReadOnly)
+	if w.fingerprint() != before {
+		t.Error("something was erased while the service was read-only")
+	}
+	w.bufferOf(org.raw()).Forbid(errReadOnly(workspaceReadOnly, "It goes."))
+	if err := finish(); err != nil {
+		t.Error(err)
+	}
+	if n := w.traces(org); n != 0 {
+		t.Errorf("%d keys are left of the deleted workspace", n)
+	}
+	w.verify()
 }

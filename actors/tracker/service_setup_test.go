@@ -341,7 +341,7 @@ func (w *testService) pass(d time.Duration) {
 		if at.After(w.now) {
 			w.now = at
 		}
-		if _, err := w.do(ServiceRequest("", due.Workspace), TimerOps[due.Kind], &TimerIn{due.Kind, due.Subject}); err != nil {
+		if _, err := w.do(TimerRequest(due.Kind, due.Workspace), TimerOps[due.Kind], &TimerIn{due.Kind, due.Subject}); err != nil {
 			w.Fatalf("timer %s of %s: %v", due.Kind, due.Subject, err)
 		}
 	}

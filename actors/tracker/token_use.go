@@ -23,13 +23,9 @@ type TokenUses struct {
 	Uses []TokenUse `json:"uses"`
 }
 
-// noteTokenUsesName names the operation, which is the service's own and stops in read-only
-// mode.
-const noteTokenUsesName = "NoteTokenUses"
-
 // NoteTokenUses records when tokens were used, in rows of their own: the tokens
 // themselves don't change, so cached callers stay valid.
-var NoteTokenUses = NewCommand[TokenUses, None](noteTokenUsesName, "Note when tokens were used", Needs{}, func(tx *Tx, in *TokenUses) (Reply, error) {
+var NoteTokenUses = NewCommand[TokenUses, None]("NoteTokenUses", "Note when tokens were used", Needs{}, func(tx *Tx, in *TokenUses) (Reply, error) {
 	for _, use := range in.Uses {
 		key := storage.Key(nil).DescID(use.ID)
 		there, err := tx.Has(tokenTable, key)

@@ -172,7 +172,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			return Reply{}, err
 		}
 	}
-	if err := l.mayChange(op, req); err != nil {
+	if err := l.mayChange(req); err != nil {
 		return Reply{}, err
 	}
 	if err := tx.admitLane(op); err != nil {
