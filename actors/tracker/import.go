@@ -36,8 +36,11 @@ type Import struct {
 	OrganizationID WorkspaceID `json:"organizationId"`
 	State          ImportState `json:"state"`
 	Next           int64       `json:"next"`
-	CreatedAt      Timestamp   `json:"createdAt"`
-	UpdatedAt      Timestamp   `json:"updatedAt"`
+	// SHA256 is that of the lines before Next. A client that goes on with an import compares it with
+	// its file. It is empty in what is stored, where importRecord.Sum has it.
+	SHA256    string    `json:"sha256,omitempty"`
+	CreatedAt Timestamp `json:"createdAt"`
+	UpdatedAt Timestamp `json:"updatedAt"`
 }
 
 // ImportAnswer is the answer of the operations on an import.
@@ -80,9 +83,24 @@ var imports = storage.Table[importRecord]{
 
 var _ = declareTable(&imports)
 
+// progress returns the public part of an import.
+func (r *importRecord) progress() (*Import, error) {
+	sum, err := resumeSum(r.Sum)
+	if err != nil {
+		return nil, err
+	}
+	p := r.Import
+	p.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return &p, nil
+}
+
 // answer returns the answer that shows an import.
 func (r *importRecord) answer(outcome Outcome) (Reply, error) {
-	return jsonReply(outcome, ImportAnswer{r.Import})
+	p, err := r.progress()
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(outcome, ImportAnswer{*p})
 }
 
 // ShowImport shows the progress of a workspace's import.

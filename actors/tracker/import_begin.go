@@ -91,7 +91,11 @@ var importLookOp = NewQuery[None, importLook]("ImportLook", "Look for a workspac
 	if row == nil {
 		return jsonReply(Done, importLook{})
 	}
-	return jsonReply(Done, importLook{&row.Value.Import, row.Value.First})
+	p, err := row.Value.progress()
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, importLook{p, row.Value.First})
 })
 
 // workspaceLine reads the workspace of the first line.

@@ -2,6 +2,8 @@ package tracker
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"testing"
 )
@@ -43,4 +45,32 @@ func TestImport_RefusesANewerExport(t *testing.T) {
 		}
 	}
 	to.verify()
+}
+
+// A client that goes on with an import can see whether its file is the one that was begun.
+func TestImport_ShowsTheChecksumOfItsLines(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.work(PriorityLow)
+	lines := f.exportedLines()
+	sum, taken := sha256.New(), 0
+	f.copiedIn(lines, 1, 0, func(to *agentFixture) {
+		if taken < len(lines)-1 {
+			sum.Write(lines[taken])
+			taken++
+		}
+		want := hex.EncodeToString(sum.Sum(nil))
+		shown := decode[ImportAnswer](t, to.run(to.admin, ShowImport, &None{}).Body).Import
+		again := decode[ImportAnswer](t, to.run(to.admin, ImportLines, &ImportLinesIn{Body: lines[0]}).Body).Import
+		for _, got := range []Import{shown, again} {
+			if got.Next != int64(taken) || got.SHA256 != want {
+				t.Errorf("after %d lines the progress is %+v", taken, got)
+			}
+		}
+		view := to.view(to.home.Workspace.ID.raw())
+		row, err := imports.Get(&view, nil)
+		if err != nil || row.Value.SHA256 != "" {
+			t.Errorf("the import is stored as %+v, %v", row, err)
+		}
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -36,11 +35,10 @@ func sealed(lines string, issues int) string {
 	return lines + fmt.Sprintf(`{"type":"end","counts":%s,"sha256":"%x"}`+"\n", counts, sha256.Sum256([]byte(lines)))
 }
 
-// newerThan returns an export with so many issues, of which the last was changed since whole was called.
-func newerThan(issues int) string {
-	last := strconv.Itoa(issues - 1)
+// newer returns an export with so many issues, of which one was changed since whole returned it.
+func newer(issues, changed int) string {
 	lines, _, _ := strings.Cut(whole(issues), `{"type":"end"`)
-	return sealed(strings.Replace(lines, `"id":"`+last+`"`, `"id":"changed"`, 1), issues)
+	return sealed(strings.Replace(lines, fmt.Sprintf(`"id":"%d"`, changed), `"id":"changed"`, 1), issues)
 }
 
 func TestCheck_FindsTheDamage(t *testing.T) {

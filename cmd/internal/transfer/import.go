@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ type Progress struct {
 	OrganizationID string `json:"organizationId"`
 	State          string `json:"state"`
 	Next           int64  `json:"next"`
+	// SHA256 is that of the lines before Next. Services of older versions leave it out.
+	SHA256 string `json:"sha256"`
 }
 
 // done is the state of an import that has ended.
@@ -33,8 +36,8 @@ const done = "done"
 
 // Import takes a file into a service: into the workspace with an id, which must be empty,
 // or, where that is empty, into a new one. The file is checked first. An import that was
-// interrupted goes on where it was, and one that is done is not repeated. The service refuses another
-// file than the one it has.
+// interrupted goes on where it was, and one that is done is not repeated. The error is an
+// *OtherFileError where the workspace has lines that the file has not.
 func (c *Client) Import(ctx context.Context, file io.ReadSeeker, workspace string, progress func(next, lines int64)) (*Progress, *Summary, error) {
 	summary, err := Check(file)
 	if err != nil {
@@ -57,8 +60,15 @@ func (c *Client) Import(ctx context.Context, file io.ReadSeeker, workspace strin
 	if err != nil {
 		return nil, nil, err
 	}
-	// The last line goes to the service also if the import is done: the first line may be that of
-	// another export of the same workspace, and the last one is of this file alone.
+	same, err := r.passOver(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !same || at.State == done && at.Next != summary.Lines {
+		return nil, nil, &OtherFileError{Progress: *at}
+	}
+	// The last line goes to the service also if the import is done. An answer of an older version has no
+	// checksum, and then only the last line tells the file from another one.
 	for at.State != done || !r.sent() {
 		chunk, err := r.chunk(at.Next)
 		if err != nil {
@@ -74,10 +84,33 @@ func (c *Client) Import(ctx context.Context, file io.ReadSeeker, workspace strin
 	return at, summary, nil
 }
 
+// OtherFileError reports that a workspace has the lines of another file.
+type OtherFileError struct{ Progress Progress }
+
+func (e *OtherFileError) Error() string {
+	if e.Progress.State == done {
+		return fmt.Sprintf("workspace %s has the content of another file, such as an older export, and takes nothing of this one: delete the workspace first, or import this file into another, empty one", e.Progress.OrganizationID)
+	}
+	return fmt.Sprintf("workspace %s has %d lines of another file, such as an older export: go on with that file, or delete the workspace first", e.Progress.OrganizationID, e.Progress.Next)
+}
+
 const mediaLines = "application/x-ndjson"
 
 func importPath(workspace string) string {
 	return "/workspaces/" + url.PathEscape(workspace) + "/import"
+}
+
+// passOver reads the lines that the service has, and reports whether they are those of the file.
+func (r *reader) passOver(at *Progress) (same bool, err error) {
+	for r.number < at.Next {
+		if _, err := r.next(); err != nil {
+			return false, err
+		}
+		if r.ended {
+			return false, nil
+		}
+	}
+	return at.SHA256 == "" || at.SHA256 == hex.EncodeToString(r.sum.Sum(nil)), nil
 }
 
 // sent reports whether chunk has returned the last line.

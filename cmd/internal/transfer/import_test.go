@@ -2,6 +2,8 @@ package transfer
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +16,8 @@ import (
 type fakeImport struct {
 	taken [][]byte // without the last line
 	end   []byte   // the last line; nil while the import runs
+	// silent is set if the service tells no checksum, as older versions.
+	silent bool
 }
 
 func (f *fakeImport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +43,11 @@ func (f *fakeImport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.end != nil {
 		state = done
 	}
-	_, _ = fmt.Fprintf(w, `{"import":{"organizationId":"w","state":%q,"next":%d}}`, state, len(f.taken))
+	told := ""
+	if !f.silent {
+		told = fmt.Sprintf(`,"sha256":"%x"`, sha256.Sum256(bytes.Join(f.taken, nil)))
+	}
+	_, _ = fmt.Fprintf(w, `{"import":{"organizationId":"w","state":%q,"next":%d%s}}`, state, len(f.taken), told)
 }
 
 // taking imports a file, and returns the error.
@@ -70,11 +78,63 @@ func TestImport_FailsForANewerExport(t *testing.T) {
 					t.Fatalf("an import of %d issues: %v", older, err)
 				}
 			}
-			for _, newer := range []string{newerThan(older), whole(older - 1), whole(older + 1), whole(older + 2*chunkLines)} {
-				if err := f.taking(t, newer, workspace); err == nil {
-					t.Errorf("after a file of %d issues another one counts as taken", older)
+			for _, other := range []string{newer(older, older-1), whole(older - 1), whole(older + 1), whole(older + 2*chunkLines)} {
+				if err := f.taking(t, other, workspace); !isOtherFile(err) {
+					t.Errorf("after a file of %d issues another one ends with %v", older, err)
 				}
 			}
 		}
 	}
+}
+
+// A service of an older version tells only how many lines it has. Those of another file are found by
+// their number or, where another node has the workspace, by the last line.
+func TestImport_FailsWithoutAChecksum(t *testing.T) {
+	t.Parallel()
+	f := &fakeImport{silent: true}
+	for range 2 {
+		if err := f.taking(t, whole(5), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, issues := range []int{4, 6} {
+		if err := f.taking(t, whole(issues), ""); !isOtherFile(err) {
+			t.Errorf("a file of %d issues ends with %v", issues, err)
+		}
+	}
+	err := f.taking(t, newer(5, 4), "")
+	if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Status != http.StatusConflict {
+		t.Errorf("a newer file with as many lines ends with %v", err)
+	}
+}
+
+// An import goes on only with the lines with which it began, and takes no line of another file.
+func TestImport_GoesOnWithTheSameLines(t *testing.T) {
+	t.Parallel()
+	const half = 3 // lines: the workspace and two issues
+	for name, row := range map[string]struct {
+		file  string
+		other bool
+	}{
+		"the file":                 {file: whole(5)},
+		"a file that begins so":    {file: newer(5, 4)},
+		"a file with another line": {file: newer(5, 1), other: true},
+		"a shorter one":            {file: whole(1), other: true},
+	} {
+		f := &fakeImport{}
+		for line := range strings.Lines(whole(5)) {
+			if len(f.taken) < half {
+				f.taken = append(f.taken, []byte(line))
+			}
+		}
+		err := f.taking(t, row.file, "w")
+		if isOtherFile(err) != row.other || !row.other && err != nil || row.other && len(f.taken) != half {
+			t.Errorf("%s: %v, and %d lines are taken", name, err, len(f.taken))
+		}
+	}
+}
+
+func isOtherFile(err error) bool {
+	_, ok := errors.AsType[*OtherFileError](err)
+	return ok
 }
