@@ -13,7 +13,7 @@ import { useThrottled } from "../refresh";
 import { openQuickCreate } from "./quick_create";
 
 export function IssueChildren({ issue }: { issue: Issue }) {
-  const read = useRead<{ issues: Issue[]; nextCursor?: string }>(wsPath(`/issues/${issue.id}/children`), { limit: 200 });
+  const read = useRead<{ issues: Issue[]; nextCursor?: string }>(wsPath(`/issues/${issue.id}/children`));
   const names = useNames();
   const again = useThrottled(read.reload, 1000);
   useEvents(["issue.created", "issue.updated", "issue.deleted", "issue.archived"], (event) => {
@@ -46,7 +46,7 @@ export function IssueChildren({ issue }: { issue: Issue }) {
           ))}
         </ul>
       )}
-      {read.data?.nextCursor && <p class="muted">Only the first 200 are shown.</p>}
+      {read.data?.nextCursor && <p class="muted">Only the first 1,000 are shown.</p>}
     </Section>
   );
 }
