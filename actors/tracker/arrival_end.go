@@ -26,25 +26,7 @@ var EndArrival = NewWorkflow[EndArrivalIn, ArrivalAnswer]("EndArrival", "Let a w
 	}
 	step := directoryStep{WorkspaceID(req.Workspace.String())}
 	if look.State != ArrivalDone {
-		held, err := ask[reservation](f, storage.DirectoryID, reservationOp, &step)
-		switch {
-		case err != nil:
-			return Reply{}, err
-		case held.Founded:
-			return Reply{}, errWorkspaceThere()
-		case held.Exists:
-			// An earlier try reserved the slug. Its timer releases it.
-			return Reply{}, NotApplied("The workspace is being made by another request.")
-		}
-		reserve := reserveSlugIn{Workspace: step.Workspace, Slug: look.Slug, Owner: look.Owner}
-		if _, err := f.Command(permit, storage.DirectoryID, reserveSlugOp, &reserve); err != nil {
-			return Reply{}, err
-		}
-		arrive := arriveIn{EndArrivalIn: *in, Reserved: At(f.Now())}
-		if _, err := f.CommandAs(permit, asOwner(req.Caller), req.Workspace, arriveOp, &arrive); err != nil {
-			if notApplied(err) {
-				_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step) // else the timer does it
-			}
+		if err := endArrival(f, permit, in, look); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -54,6 +36,39 @@ var EndArrival = NewWorkflow[EndArrivalIn, ArrivalAnswer]("EndArrival", "Let a w
 	_ = syncMembers(f, permit, req.Workspace) // else its timer does it
 	return f.Query(req.Workspace, arrivedOp, in)
 }, WithoutKey, Refuses(CodeConflict), Audits(auditWorkspace))
+
+// endArrival has the directory reserve the slug of a workspace that arrives, and the workspace begin.
+func endArrival(f Flow, permit Permit, in *EndArrivalIn, look arrivedLook) error {
+	req := f.Request()
+	step := directoryStep{WorkspaceID(req.Workspace.String())}
+	held, err := ask[reservation](f, storage.DirectoryID, reservationOp, &step)
+	switch {
+	case err != nil:
+		return err
+	case held.Founded:
+		// Another request may have ended the arrival since the first look: then this one is its repeat.
+		again, err := ask[arrivedLook](f, req.Workspace, arrivedLookOp, in)
+		if err != nil || again.State == ArrivalDone {
+			return err
+		}
+		return errWorkspaceThere()
+	case held.Exists:
+		// An earlier try reserved the slug. Its timer releases it.
+		return errBeingMade()
+	}
+	reserve := reserveSlugIn{Workspace: step.Workspace, Slug: look.Slug, Owner: look.Owner}
+	if _, err := f.Command(permit, storage.DirectoryID, reserveSlugOp, &reserve); err != nil {
+		return err
+	}
+	arrive := arriveIn{EndArrivalIn: *in, Reserved: At(f.Now())}
+	if _, err := f.CommandAs(permit, asOwner(req.Caller), req.Workspace, arriveOp, &arrive); err != nil {
+		if notApplied(err) {
+			_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step) // else the timer does it
+		}
+		return err
+	}
+	return nil
+}
 
 // arrivedLook is what the directory has to know of a workspace that arrives.
 type arrivedLook struct {

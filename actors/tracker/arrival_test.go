@@ -129,6 +129,49 @@ func TestArrival_EndCutAtEveryStep(t *testing.T) {
 	}
 }
 
+// Two requests that end the same arrival at once, as a repeat after a lost answer and the request
+// before it, don't refuse each other for good: a client takes such a refusal for a workspace that has
+// not begun.
+func TestArrival_EndsAtOnce(t *testing.T) {
+	t.Parallel()
+	d := departs(t)
+	for step := 1; step <= 7; step++ {
+		for _, cut := range []int{0, 3, 4, 5} { // the step before which the other request's node dies
+			t.Run(fmt.Sprintf("before step %d, cut at %d", step, cut), func(t *testing.T) {
+				t.Parallel()
+				w := newTestService(t)
+				id := d.home.Workspace.ID
+				end := &EndArrivalIn{ID: d.arrive(w)}
+				var other error
+				w.between = func(n int) {
+					if n != step {
+						return
+					}
+					w.between = nil
+					if cut > 0 {
+						w.cut = &crashPoint{step: cut}
+					}
+					_, other = w.ask("root", id, EndArrival, end)
+					w.cut = nil
+				}
+				_, err := w.ask("root", id, EndArrival, end)
+				w.between = nil
+				for _, err := range []error{err, other} {
+					if err != nil && !errors.Is(err, errCut) {
+						wantCode(t, err, CodeUnavailable)
+					}
+				}
+				w.pass(2 * resolveAfter)
+				w.must("root", id, EndArrival, end)
+				w.verify()
+				if !w.sees(d.member, id) || !w.sees(d.home.Token.Secret, id) {
+					t.Error("the members don't see the workspace")
+				}
+			})
+		}
+	}
+}
+
 func TestArrival_Refusals(t *testing.T) {
 	t.Parallel()
 	d := departs(t)

@@ -20,6 +20,14 @@ func (in *reserveSlugIn) about() storage.ID { return in.Workspace.raw() }
 // kept as usual, so a repeated creation continues with the first one's workspace and
 // owner.
 var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Reserve a slug", Needs{}, func(tx *Tx, in *reserveSlugIn) (Reply, error) {
+	own, err := tx.entry(in.Workspace)
+	if err != nil {
+		return Reply{}, err
+	}
+	if own != nil {
+		// Another request makes the workspace with this id, or has just made it. A repeat learns that.
+		return Reply{}, errBeingMade()
+	}
 	taken, err := tx.entryBySlug(in.Slug)
 	if err != nil {
 		return Reply{}, err
@@ -41,6 +49,12 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	// The timer completes or releases the reservation if the next steps fail.
 	return Reply{Body: body}, tx.SetTimer(timerResolve, string(in.Workspace), tx.now.Add(resolveAfter))
 }, InDirectory)
+
+// errBeingMade is the answer to a request that is to make a workspace under an id for which the
+// directory has an entry already.
+func errBeingMade() *Error {
+	return NotApplied("The workspace is being made by another request.")
+}
 
 // mayOwnAnother returns CONFLICT if a user owns as many workspaces as the operator
 // allows.

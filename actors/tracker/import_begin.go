@@ -48,7 +48,7 @@ func beginImport(f Flow, in *BeginImportIn) (Reply, error) {
 			return Reply{}, err
 		}
 	} else {
-		return Reply{}, NotApplied("The workspace is being made by another request.")
+		return Reply{}, errBeingMade()
 	}
 	permit := rights.permit(ws.ID)
 	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), importFoundOp, &creation)

@@ -193,6 +193,31 @@ func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
 	w.verify()
 }
 
+// Of two imports that make a workspace with the same id at once the directory knows one, also when
+// their files have different slugs.
+func TestBeginImport_AnotherAtOnce(t *testing.T) {
+	t.Parallel()
+	from := newTestService(t)
+	home := from.onboard("leaving")
+	line, _, _ := bytes.Cut(from.exported(home.Workspace.ID, &ExportIn{}, 1000), []byte("\n"))
+	for _, slug := range []string{"leaving", "other"} {
+		w := newTestService(t)
+		other := bytes.Replace(line, []byte(`"slug":"leaving"`), []byte(`"slug":"`+slug+`"`), 1)
+		w.between = func(n int) {
+			if n == 2 {
+				w.between = nil
+				w.must("root", "", BeginImport, &BeginImportIn{Body: other})
+			}
+		}
+		_, err := w.ask("root", "", BeginImport, &BeginImportIn{Body: line})
+		wantCode(t, err, CodeUnavailable)
+		w.verify()
+		if made := decode[Workspace](w, w.must("root", "", WorkspaceBySlug, &WorkspaceBySlugIn{slug}).Body); made.ID != home.Workspace.ID {
+			t.Errorf("the slug %s is of %s", slug, made.ID)
+		}
+	}
+}
+
 // A repeat of the request that made a deleted workspace does not make it again, at once
 // or later.
 func TestNewWorkspace_KeyOfADeletedWorkspace(t *testing.T) {
