@@ -236,6 +236,7 @@ func Routes() []Route {
 		{"GET", clusterWorkspacePath + "/arrival", tracker.ShowArrival},
 		{"POST", clusterWorkspacePath + "/arrival", tracker.BeginArrival},
 		{"DELETE", clusterWorkspacePath + "/arrival", tracker.AbandonArrival},
+		{"DELETE", clusterWorkspacePath + "/arrival/{id}", tracker.AbandonArrivalByID},
 		{"POST", clusterWorkspacePath + "/arrival/{id}/rows", tracker.TakeRows},
 		{"POST", clusterWorkspacePath + "/arrival/{id}/end", tracker.EndArrival},
 		{"GET", clusterWorkspacePath + "/limits", tracker.GetLimits},

@@ -196,20 +196,40 @@ func (tx *Tx) dropArrival() error {
 
 // AbandonArrival removes the rows of a workspace that has not arrived.
 var AbandonArrival = NewWorkflow[None, None]("AbandonArrival", "Give up the move of a workspace to here", Needs{Level: Operator}, func(f Flow, _ *None) (Reply, error) {
+	return abandonArrival(f, "")
+}, WithoutKey, WithSpaceEffect(EndsWorkspace), Refuses(CodeConflict), Audits(auditWorkspace))
+
+// AbandonArrivalByIDIn names the arrival.
+type AbandonArrivalByIDIn struct {
+	ID string `path:"id" rules:"min=1,max=64"`
+}
+
+// AbandonArrivalByID is AbandonArrival for one arrival: another one that has taken its place goes on.
+var AbandonArrivalByID = NewWorkflow[AbandonArrivalByIDIn, None]("AbandonArrivalByID", "Give up one arrival of a workspace", Needs{Level: Operator}, func(f Flow, in *AbandonArrivalByIDIn) (Reply, error) {
+	return abandonArrival(f, in.ID)
+}, WithoutKey, WithSpaceEffect(EndsWorkspace), Refuses(CodeConflict), Audits(auditWorkspace))
+
+// abandonArrival gives up the workspace's arrival, which must have the id unless that is empty.
+func abandonArrival(f Flow, id string) (Reply, error) {
 	req := f.Request()
 	permit, err := permitOperator(f)
 	if err != nil {
 		return Reply{}, err
 	}
-	reply, err := f.CommandAs(permit, req.Caller, req.Workspace, abandonArrivalOp, &None{})
+	reply, err := f.CommandAs(permit, req.Caller, req.Workspace, abandonArrivalOp, &abandonArrivalIn{id})
 	if err != nil {
 		return Reply{}, err
 	}
 	return reply, recordArrival(f, permit, actAbandoned)
-}, WithoutKey, WithSpaceEffect(EndsWorkspace), Refuses(CodeConflict), Audits(auditWorkspace))
+}
 
-var abandonArrivalOp = NewCommand[None, None]("AbandonArrivalHere", "Remove the rows of a workspace that has not arrived", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-	if _, err := tx.arrival(""); err != nil {
+// abandonArrivalIn is the arrival to give up; without an id it is the one that is there.
+type abandonArrivalIn struct {
+	ID string `json:"id"`
+}
+
+var abandonArrivalOp = NewCommand[abandonArrivalIn, None]("AbandonArrivalHere", "Remove the rows of a workspace that has not arrived", Needs{}, func(tx *Tx, in *abandonArrivalIn) (Reply, error) {
+	if _, err := tx.arrival(in.ID); err != nil {
 		return Reply{}, err
 	}
 	return Reply{Outcome: NoContent}, tx.dropArrival()

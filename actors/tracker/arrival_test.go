@@ -194,6 +194,7 @@ func TestArrival_Refusals(t *testing.T) {
 	refused("rows without an arrival", CodeNotFound, id, TakeRows, &TakeRowsIn{ID: "x", N: Some[int64](0), Body: d.blocks[0]})
 	refused("an end without an arrival", CodeNotFound, id, EndArrival, &EndArrivalIn{ID: "x"})
 	refused("no arrival to give up", CodeNotFound, id, AbandonArrival, &None{})
+	refused("no arrival to give up by its id", CodeNotFound, id, AbandonArrivalByID, &AbandonArrivalByIDIn{ID: "x"})
 	refused("no arrival to show", CodeNotFound, id, ShowArrival, &None{})
 	if _, err := w.ask(here.Token.Secret, id, BeginArrival, begin); err == nil {
 		t.Error("an admin of another workspace begins an arrival")
@@ -225,13 +226,54 @@ func TestArrival_Refusals(t *testing.T) {
 	w.must("root", id, TakeRows, &TakeRowsIn{ID: arrival, N: Some[int64](0), Body: d.blocks[0]})
 	end := d.arrive(w)
 	refused("the rows of the arrival before", CodeNotFound, id, TakeRows, &TakeRowsIn{ID: arrival, N: Some[int64](1), Body: d.blocks[0]})
+	// Nor does the first one's program give up the second one.
+	refused("the arrival before to give up", CodeNotFound, id, AbandonArrivalByID, &AbandonArrivalByIDIn{ID: arrival})
 	w.onboard("leaving") // takes the slug
 	refused("a slug that is taken", CodeConflict, id, EndArrival, &EndArrivalIn{ID: end})
 	w.must("root", id, AbandonArrival, &None{})
 	refused("no arrival any more", CodeNotFound, id, ShowArrival, &None{})
+	w.must("root", id, AbandonArrivalByID, &AbandonArrivalByIDIn{ID: d.arrive(w)})
+	refused("no arrival any more", CodeNotFound, id, ShowArrival, &None{})
 	w.verify()
 	if n := w.traces(id); n != 0 {
 		t.Errorf("%d rows are left", n)
+	}
+
+	w = newTestService(t)
+	end = d.arrive(w)
+	w.must("root", id, EndArrival, &EndArrivalIn{ID: end})
+	refused("a workspace that has arrived", CodeConflict, id, AbandonArrival, &None{})
+	refused("a workspace that has arrived, by its arrival", CodeConflict, id, AbandonArrivalByID, &AbandonArrivalByIDIn{ID: end})
+}
+
+// An arrival that is given up while a request ends it does not begin, and one that has begun is not
+// given up.
+func TestArrival_AbandonedWhileItEnds(t *testing.T) {
+	t.Parallel()
+	d := departs(t)
+	for step := 1; step <= 7; step++ {
+		w := newTestService(t)
+		id := d.home.Workspace.ID
+		at := d.arrive(w)
+		var abandoned error
+		w.between = func(n int) {
+			if n == step {
+				w.between = nil
+				_, abandoned = w.ask("root", id, AbandonArrivalByID, &AbandonArrivalByIDIn{ID: at})
+			}
+		}
+		_, err := w.ask("root", id, EndArrival, &EndArrivalIn{ID: at})
+		w.between = nil
+		if abandoned == nil {
+			wantCode(t, err, CodeNotFound)
+		} else {
+			wantCode(t, abandoned, CodeConflict)
+		}
+		w.pass(2 * resolveAfter)
+		w.verify()
+		if _, err := w.ask(d.home.Token.Secret, id, WorkspaceByID, &None{}); (err == nil) != (abandoned != nil) {
+			t.Errorf("given up before step %d: %v, and the workspace: %v", step, abandoned, err)
+		}
 	}
 }
 
