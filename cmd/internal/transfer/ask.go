@@ -36,11 +36,13 @@ func (c *Client) do(ctx context.Context, method, path, media string, body []byte
 // which no answer comes, is sent again for retryFor.
 func (c *Client) insist(ctx context.Context, method, path, media string, body []byte, answer any) error {
 	began, pause := time.Now(), 100*time.Millisecond
-	for {
+	for tried := false; ; tried = true {
 		err := c.do(ctx, method, path, media, body, answer)
 		var refused *RefusedError
-		if err == nil || errors.As(err, &refused) && refused.certain() ||
-			ctx.Err() != nil || time.Since(began) > retryFor {
+		if errors.As(err, &refused) {
+			refused.tried = tried
+		}
+		if err == nil || refused != nil && refused.certain() || ctx.Err() != nil || time.Since(began) > retryFor {
 			return err
 		}
 		if wait(ctx, pause) != nil {

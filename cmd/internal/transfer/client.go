@@ -60,6 +60,8 @@ type RefusedError struct {
 			Message string `json:"message"`
 		} `json:"issues"`
 	} `json:"details"`
+
+	tried bool // set by insist: an earlier try of the request may have taken effect
 }
 
 func (e *RefusedError) Error() string {
@@ -70,7 +72,8 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// certain reports whether the request has changed nothing, and would be refused again. Other answers
+// certain reports whether the request has changed nothing, and would be refused again; for earlier tries
+// of it see tried. Other answers
 // are those of a service that can't serve it now, or can't say what became of it, those of a node that
 // stops while the request arrives (408), and those of a proxy that has lost the node behind it.
 func (e *RefusedError) certain() bool {

@@ -26,7 +26,7 @@ type Move struct {
 
 	from    string        // id of the old cluster
 	gone    bool          // the old cluster has no such workspace any more
-	closed  bool          // an earlier run has left the workspace read-only
+	closed  bool          // this run, or an earlier one, has left the workspace read-only
 	silence time.Duration // 0: Silence
 }
 
@@ -47,14 +47,6 @@ const (
 	mostPasses = 20
 	// mostStarts bounds how often the move begins anew since the log did not reach back.
 	mostStarts = 5
-	// tidyWithin bounds the time to undo what a failed move has done.
-	tidyWithin = 20 * time.Second
-)
-
-// The reasons of the read-only mode in the old place.
-const (
-	movingTo = "Moving to "
-	movedTo  = "Moved to "
 )
 
 var (
@@ -78,7 +70,7 @@ func (m *Move) Run(ctx context.Context) (*Moved, error) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errAnew) || starts == mostStarts {
+		if !errors.Is(err, errAnew) || errors.Is(err, errStays) || errors.Is(err, errOther) || starts == mostStarts {
 			return nil, err
 		}
 	}
@@ -97,6 +89,10 @@ func (m *Move) Run(ctx context.Context) (*Moved, error) {
 }
 
 func (m *Move) path(prefix, rest string) string { return prefix + url.PathEscape(m.Workspace) + rest }
+
+func (m *Move) arrivalPath(id string) string {
+	return m.path("/cluster/workspaces/", "/arrival/"+url.PathEscape(id))
+}
 
 // check finds out whether the workspace can be moved, or was moved before.
 func (m *Move) check(ctx context.Context) (before bool, err error) {
@@ -118,7 +114,7 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 	case from.Format > to.Format:
 		return false, fmt.Errorf("the old cluster writes format %d, and the new one %d: upgrade the new one first", from.Format, to.Format)
 	}
-	arrived, err := m.arrival(ctx)
+	arrived, err := m.shown(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -154,10 +150,10 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 	return false, nil
 }
 
-// arrival returns the workspace's arrival in the new cluster; the zero one if there is none.
-func (m *Move) arrival(ctx context.Context) (at arrival, err error) {
-	err = m.To.do(ctx, http.MethodGet, m.path("/cluster/workspaces/", "/arrival"), "", nil, &at)
-	if err != nil && !refusedWith(err, http.StatusNotFound) {
+// shown returns the workspace's arrival in the new cluster; the zero one if there is none.
+func (m *Move) shown(ctx context.Context) (at arrival, err error) {
+	err = m.To.insist(ctx, http.MethodGet, m.path("/cluster/workspaces/", "/arrival"), "", nil, &at)
+	if err != nil && !isMissing(err) {
 		return at, fmt.Errorf("look for the workspace in the new cluster: %w", err)
 	}
 	return at, nil
@@ -179,6 +175,12 @@ func refusedWith(err error, status int) bool {
 	return errors.As(err, &refused) && refused.Status == status
 }
 
+// isMissing reports whether the service itself, and not a proxy in front of it, has nothing at a path.
+func isMissing(err error) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound && refused.Code == "NOT_FOUND"
+}
+
 // attempt moves the workspace, or undoes what it has done.
 func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 	var begun arrival
@@ -189,18 +191,10 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 		}
 		return fmt.Errorf("begin in the new cluster: %w", err)
 	}
-	closed, arrived := m.closed, false
+	doubt := false // the end was sent, and may have taken effect
 	defer func() {
-		if err == nil || arrived {
-			return
-		}
-		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyWithin)
-		defer cancel()
-		if closed {
-			err = errors.Join(err, m.open(tidy))
-		}
-		if left := m.To.do(tidy, http.MethodDelete, m.path("/cluster/workspaces/", "/arrival"), "", nil, nil); left != nil {
-			err = errors.Join(err, fmt.Errorf("remove the copy in the new cluster, which ends by itself after an hour: %w", left))
+		if err != nil {
+			err = m.undo(ctx, begun.Arrival.ID, doubt, err)
 		}
 	}()
 	p := &passes{move: m, arrival: begun.Arrival.ID, moved: moved}
@@ -213,7 +207,7 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 			break
 		}
 	}
-	closed = true // also when the answer is lost
+	m.closed = true // also when the answer is lost
 	began := time.Now()
 	if err := m.readOnly(ctx, movingTo+m.Where); err != nil {
 		return fmt.Errorf("make the workspace read-only: %w", err)
@@ -221,43 +215,23 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 	if _, err := p.pass(ctx, "closing"); err != nil {
 		return err
 	}
-	arrived, err = m.end(ctx, begun.Arrival.ID)
-	if err != nil {
+	if doubt, err = m.end(ctx, begun.Arrival.ID); err != nil {
 		return err
 	}
 	moved.Closed = time.Since(began)
 	return nil
 }
 
-// end has the workspace begin in the new cluster. It reports true with an error if the workspace may
+// end has the workspace begin in the new cluster. With an error it reports whether the workspace may
 // have begun there.
-func (m *Move) end(ctx context.Context, id string) (maybe bool, err error) {
+func (m *Move) end(ctx context.Context, id string) (doubt bool, err error) {
 	// An interruption must not leave the question open.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryFor)
 	defer cancel()
-	err = m.To.insist(ctx, http.MethodPost, m.path("/cluster/workspaces/", "/arrival/"+url.PathEscape(id)+"/end"), "", nil, nil)
-	if err == nil {
-		return true, nil
+	if err := m.To.insist(ctx, http.MethodPost, m.arrivalPath(id)+"/end", "", nil, nil); err != nil {
+		var refused *RefusedError
+		doubt := !errors.As(err, &refused) || !refused.certain() || refused.tried
+		return doubt, fmt.Errorf("begin in the new cluster: %w", err)
 	}
-	err = fmt.Errorf("begin in the new cluster: %w", err)
-	var refused *RefusedError
-	if errors.As(err, &refused) && refused.certain() {
-		return false, err
-	}
-	return true, fmt.Errorf("%w; the workspace may have begun there, so it stays read-only in its old place: run the move again", err)
-}
-
-// readOnly sets the read-only mode in the old place.
-func (m *Move) readOnly(ctx context.Context, reason string) error {
-	body := marshal(map[string]string{"reason": reason[:min(len(reason), 500)]})
-	return m.From.insist(ctx, http.MethodPut, m.path("/cluster/workspaces/", "/read-only"), "application/json", body, nil)
-}
-
-// open ends the read-only mode in the old place.
-func (m *Move) open(ctx context.Context) error {
-	err := m.From.insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)
-	if err != nil {
-		return fmt.Errorf("end the read-only mode in the old place: %w", err)
-	}
-	return nil
+	return false, nil
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -116,7 +115,7 @@ func (p *passes) try(ctx context.Context, step string) (bytes int64, err error) 
 		if err != nil {
 			return bytes, fmt.Errorf("read the rows: %w", Because(ctx, err))
 		}
-		to := p.move.path("/cluster/workspaces/", "/arrival/"+url.PathEscape(p.arrival)+"/rows?n="+strconv.FormatInt(p.next, 10))
+		to := p.move.arrivalPath(p.arrival) + "/rows?n=" + strconv.FormatInt(p.next, 10)
 		if err := p.move.To.insist(ctx, http.MethodPost, to, rowsMedia, block, nil); err != nil {
 			p.doubt = true
 			return bytes, fmt.Errorf("send the rows: %w", Because(ctx, err))

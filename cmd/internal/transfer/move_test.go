@@ -25,6 +25,9 @@ type fakeCluster struct {
 	rows    func(w http.ResponseWriter, after string)
 	take    func(r *http.Request) // is told of a block before it is answered; may be nil
 	end     func(w http.ResponseWriter)
+	drop    func(w http.ResponseWriter, path string) // answers the end of an arrival; nil: it was given up
+	show    func(w http.ResponseWriter) bool         // reports whether it has answered about the arrival; may be nil
+	refuses func(r *http.Request) bool               // reports whether a block is refused, as without an arrival; may be nil
 
 	mu      sync.Mutex
 	changes []string
@@ -48,8 +51,11 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = fmt.Fprintf(w, `{"readOnly":{"reason":%q}}`, f.mode)
 	case "GET /arrival":
+		if f.show != nil && f.show(w) {
+			return
+		}
 		if f.arrival == "" {
-			http.NotFound(w, r)
+			refuse(w, http.StatusNotFound)
 			return
 		}
 		_, _ = io.WriteString(w, f.arrival)
@@ -59,6 +65,10 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /rows":
 		f.rows(w, r.URL.Query().Get("after"))
 	case "POST /arrival/a/rows":
+		if f.refuses != nil && f.refuses(r) {
+			refuse(w, http.StatusNotFound)
+			return
+		}
 		block, _ := io.ReadAll(r.Body)
 		f.mu.Lock()
 		f.taken = append(f.taken, block)
@@ -69,7 +79,11 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{}`)
 	case "POST /arrival/a/end":
 		f.end(w)
-	default: // changes of the read-only mode, and the end of an arrival
+	case "DELETE /arrival", "DELETE /arrival/a":
+		if f.drop != nil {
+			f.drop(w, path)
+		}
+	default: // changes of the read-only mode
 		w.WriteHeader(http.StatusOK)
 	}
 }
@@ -88,15 +102,19 @@ func sendRows(w io.Writer, after string, blocks ...string) {
 }
 
 func refuse(w http.ResponseWriter, status int) {
+	code := "CONFLICT"
+	if status == http.StatusNotFound {
+		code = "NOT_FOUND"
+	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, `{"code":"CONFLICT","message":"No.","hint":"None."}`)
+	_, _ = fmt.Fprintf(w, `{"code":%q,"message":"No.","hint":"None."}`, code)
 }
 
 // TestMove_UndoesWhatFails: whatever ends a move, the workspace takes changes again in its old
 // place, and the rows are gone from the new one.
 func TestMove_UndoesWhatFails(t *testing.T) {
 	t.Parallel()
-	const lock, unlock, drop = "PUT /read-only", "DELETE /read-only", "DELETE /arrival"
+	const lock, unlock, drop = "PUT /read-only", "DELETE /read-only", "DELETE /arrival/a"
 	damaged := func(w http.ResponseWriter, _ string) {
 		_, _ = io.WriteString(w, `{"version":1,"workspace":"moving","index":7}`+"\n\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00x")
 	}
@@ -201,7 +219,7 @@ func TestMove_Interrupted(t *testing.T) {
 	if moved, err := runMove(t, ctx, from, to, 0); err == nil {
 		t.Fatalf("it moved: %+v", moved)
 	}
-	if !slices.Equal(from.changes, []string{"PUT /read-only", "DELETE /read-only"}) || !slices.Equal(to.changes, []string{"POST /arrival", "DELETE /arrival"}) {
+	if !slices.Equal(from.changes, []string{"PUT /read-only", "DELETE /read-only"}) || !slices.Equal(to.changes, []string{"POST /arrival", "DELETE /arrival/a"}) {
 		t.Errorf("the old cluster was asked for %q, and the new one for %q", from.changes, to.changes)
 	}
 }
@@ -245,7 +263,7 @@ func TestMove_BeginsAnewAfterABlockInDoubt(t *testing.T) {
 		if err != nil || len(to.taken) < 3 {
 			t.Fatalf("block %s: %+v, %v, %q", number, moved, err, to.taken)
 		}
-		if n := len(to.changes); n < 2 || !slices.Equal(to.changes[n-2:], []string{"POST /arrival", "POST /arrival/a/end"}) || to.changes[1] != "DELETE /arrival" {
+		if n := len(to.changes); n < 2 || !slices.Equal(to.changes[n-2:], []string{"POST /arrival", "POST /arrival/a/end"}) || to.changes[1] != "DELETE /arrival/a" {
 			t.Errorf("block %s: the new cluster was asked for %q", number, to.changes)
 		}
 	}
