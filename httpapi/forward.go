@@ -222,6 +222,9 @@ func (t *forwarding) wait(changed <-chan struct{}) error {
 		t.pause = retryFirst
 	case <-timer.C:
 	}
+	if t.waits > 0 && t.x.conn.gone() {
+		return t.x.finalError(tracker.NotApplied("The client has closed the connection."))
+	}
 	return nil
 }
 
@@ -289,9 +292,12 @@ func (t *forwarding) send(node string) bool {
 	var began, streams bool
 	span := t.beginForward(node)
 	asked := s.now()
-	if x.streams() {
+	switch {
+	case x.streams():
 		began, streams, err = conn.askStream(&t.sent, &x.ctx.Response, x.streamMedia(), t.deadline())
-	} else {
+	case t.waits > 0 && x.conn != nil:
+		began, err = t.askWaiting(conn)
+	default:
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
 	}
 	x.forwarded += s.now().Sub(asked)
@@ -303,6 +309,11 @@ func (t *forwarding) send(node string) bool {
 		if !began {
 			s.metrics.forwarded("not_sent")
 			t.unserved(err)
+			return false
+		}
+		if errors.Is(err, errAbandoned) {
+			s.metrics.forwarded("abandoned")
+			t.final = t.abandoned()
 			return false
 		}
 		x.looked = true

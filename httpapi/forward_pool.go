@@ -69,7 +69,11 @@ func (p *pools) get(node string, deadline time.Time, twice bool) (*peerConn, err
 	if err != nil {
 		return nil, fmt.Errorf("connect to node %s: %w", node, err)
 	}
-	return &peerConn{conn: conn, r: bufio.NewReaderSize(conn, 8<<10), w: bufio.NewWriterSize(conn, 8<<10)}, nil
+	return newPeerConn(conn), nil
+}
+
+func newPeerConn(conn net.Conn) *peerConn {
+	return &peerConn{conn: conn, r: bufio.NewReaderSize(conn, 8<<10), w: bufio.NewWriterSize(conn, 8<<10)}
 }
 
 func (p *pools) idle(node string) *peerConn {
@@ -151,6 +155,14 @@ func (p *pools) close() {
 // ask sends a request and reads its answer. began reports whether a byte of the
 // request may have gone out.
 func (c *peerConn) ask(req *fasthttp.Request, res *fasthttp.Response, deadline time.Time) (began bool, err error) {
+	if began, err = c.put(req, deadline); err != nil {
+		return began, err
+	}
+	return true, c.take(req, res)
+}
+
+// put sends a request, for an answer until the deadline.
+func (c *peerConn) put(req *fasthttp.Request, deadline time.Time) (began bool, err error) {
 	if c.deadline.After(deadline) || deadline.Sub(c.deadline) > deadlineSlack {
 		if err := c.conn.SetDeadline(deadline); err != nil {
 			return false, fmt.Errorf("forward: %w", err)
@@ -163,11 +175,16 @@ func (c *peerConn) ask(req *fasthttp.Request, res *fasthttp.Response, deadline t
 	if err := c.w.Flush(); err != nil {
 		return true, fmt.Errorf("forward: %w", err)
 	}
+	return true, nil
+}
+
+// take reads the answer to the request that was sent.
+func (c *peerConn) take(req *fasthttp.Request, res *fasthttp.Response) error {
 	res.SkipBody = req.Header.IsHead()
 	if err := res.ReadLimitBody(c.r, maxAnswer); err != nil {
-		return true, fmt.Errorf("forward: read the answer: %w", err)
+		return fmt.Errorf("forward: read the answer: %w", err)
 	}
-	return true, nil
+	return nil
 }
 
 func (c *peerConn) close() { _ = c.conn.Close() }

@@ -35,7 +35,7 @@ func newMetrics(registry *prometheus.Registry, connections func() float64, budge
 	}, connections)
 	m.sent = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "switchyard_http_forwarded_total",
-		Help: "Tries to have another node answer a request, by outcome: answered, moved (not the node), not_sent, lost.",
+		Help: "Tries to have another node answer a request, by outcome: answered, moved (not the node), not_sent, lost, abandoned (the client left while its request waited).",
 	}, []string{"outcome"})
 	m.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "switchyard_http_refused_total",

@@ -21,14 +21,15 @@ func socket(c net.Conn) net.Conn {
 // wait for a client that reads nothing.
 func cut(c net.Conn) error { return socket(c).Close() }
 
-// gone reports whether the client has closed its connection while its request waits.
-// The last bytes of TLS, with which a client says goodbye, are not read meanwhile, so the
-// state of the socket is asked.
+// gone reports whether the client, or the node that passes its request on, has closed the
+// connection while the request waits. The last bytes of TLS, with which the other side says
+// goodbye, are not read meanwhile, so the state of the socket is asked. A node's connection has
+// one request at a time, may be of TLS below its own type, and ends when that node or its client has gone.
 func (c *conn) gone() bool {
-	if c == nil || c.peer {
+	if c == nil {
 		return false
 	}
-	if below := socket(c.Conn); below != c.Conn {
+	if below := socket(c.Conn); c.peer || below != c.Conn {
 		return halfClosed(below)
 	}
 	return hungUp(c.Conn)

@@ -20,8 +20,8 @@ import (
 	"switchyard/internal/testkit"
 )
 
-// secured is a server whose clients use TLS, and a way to connect to it.
-func secured(t *testing.T, adjust ...func(*Config)) (b *bundle, connect func() *tls.Conn) {
+// certified returns a certificate for the loopback address, and the authorities that vouch for it.
+func certified(t *testing.T) (pair tls.Certificate, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -32,7 +32,19 @@ func secured(t *testing.T, adjust ...func(*Config)) (b *bundle, connect func() *
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+}
+
+// secured is a server whose clients use TLS, and a way to connect to it.
+func secured(t *testing.T, adjust ...func(*Config)) (b *bundle, connect func() *tls.Conn) {
+	t.Helper()
+	pair, roots := certified(t)
 	b = setup(t, append(adjust, func(c *Config) { c.Secure = true })...)
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,12 +53,6 @@ func secured(t *testing.T, adjust ...func(*Config)) (b *bundle, connect func() *
 	go func() {
 		_ = b.Serve(tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}))
 	}()
-	roots := x509.NewCertPool()
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots.AddCert(leaf)
 	return b, func() *tls.Conn {
 		t.Helper()
 		c, err := tls.Dial("tcp", plain.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, NextProtos: []string{"h2", "http/1.1"}})

@@ -36,7 +36,8 @@ type Server struct {
 	signedPaths [][]byte
 	rates       *rateLimits // nil: there is no limit
 	workspaces  workspaceRates
-	pools       *pools   // nil for a node alone
+	pools       *pools // nil for a node alone
+	leavers     leavers
 	tools       *toolbox // nil when no route leads to them
 	description []byte
 	// draining is set when connections are to end after the response in progress.
