@@ -182,13 +182,9 @@ func TestDispatcher_SlowOnesDelayNobody(t *testing.T) {
 func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
-		enter := make(chan struct{})
-		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
-			<-enter
-			return answers(410)(ctx, d)
-		})
+		answer := p.goneAt(hereURL)
 		p.issues(o, 10)
-		close(enter)
+		answer()
 		rest()
 		if got := p.at(hereURL); len(got) != 1 {
 			t.Errorf("%d requests", len(got))
@@ -217,23 +213,29 @@ func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
 	})
 }
 
+// goneAt has a receiver answer 410, as soon as the function is called that it returns.
+func (p *deliveryFixture) goneAt(url string) (answer func()) {
+	enter := make(chan struct{})
+	p.set(url, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
+		<-enter
+		return answers(410)(ctx, d)
+	})
+	return func() { close(enter) }
+}
+
 // A webhook that is activated again gets its events, even if it was disabled by a 410 in the
 // same commit, so that the dispatcher never saw it inactive.
 func TestDispatcher_ActivatedInTheCommitThatDisabledIt(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
-		enter := make(chan struct{})
-		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
-			<-enter
-			return answers(410)(ctx, d)
-		})
+		answer := p.goneAt(hereURL)
 		p.issues(o, 1)
 		rest()
 		p.local.setFate(func(int, storage.Shard) fate { return waits })
 		var all sync.WaitGroup
 		all.Go(func() { p.issues(o, 1) })
 		rest() // the next commands go into one batch
-		close(enter)
+		answer()
 		rest()
 		all.Go(func() {
 			p.mustAs(o, tracker.PatchWebhook, &tracker.PatchWebhookIn{ID: id, IsActive: tracker.Some(true)}, nil)
@@ -260,16 +262,12 @@ func TestDispatcher_ActivatedInTheCommitThatDisabledIt(t *testing.T) {
 func TestDispatcher_ActivatedBeforeTheOutcomeIsRecorded(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
-		enter := make(chan struct{})
-		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
-			<-enter
-			return answers(410)(ctx, d)
-		})
+		answer := p.goneAt(hereURL)
 		const first, second = 256, 100 // the outcomes of the first command, and those behind them
 		p.issues(o, first+second)
 		rest()
 		p.local.setFate(func(int, storage.Shard) fate { return waits })
-		close(enter)
+		answer()
 		rest()
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -296,16 +294,12 @@ func TestDispatcher_ActivatedBeforeTheOutcomeIsRecorded(t *testing.T) {
 func TestDispatcher_GoneAtAFormerURL(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
-		enter := make(chan struct{})
-		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
-			<-enter
-			return answers(410)(ctx, d)
-		})
+		answer := p.goneAt(hereURL)
 		p.issues(o, 3)
 		rest()
 		p.mustAs(o, tracker.PatchWebhook, &tracker.PatchWebhookIn{ID: id, URL: tracker.Some(thereURL)}, nil)
 		rest()
-		close(enter)
+		answer()
 		p.leap(10 * time.Second)
 		if w := p.hook(o, id); !w.IsActive {
 			t.Errorf("webhook %+v", w)

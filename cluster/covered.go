@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"slices"
-
-	"github.com/hashicorp/raft"
-)
+import "github.com/hashicorp/raft"
 
 // skipCovered leaves out of a leader's request the entries that this member's newest snapshot covers,
 // where its log does not have the entry before them any more.
@@ -34,6 +30,6 @@ func (g *group) skipCovered(rpc *raft.RPC) {
 	}
 	rest := *asks // the sender may still read its own
 	rest.PrevLogEntry, rest.PrevLogTerm = 0, 0
-	rest.Entries = slices.Clone(asks.Entries[min(newest.Index-asks.PrevLogEntry, uint64(len(asks.Entries))):])
+	rest.Entries = asks.Entries[min(newest.Index-asks.PrevLogEntry, uint64(len(asks.Entries))):]
 	rpc.Command = &rest
 }
