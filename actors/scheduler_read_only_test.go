@@ -56,10 +56,11 @@ func TestScheduler_StartedTimersWaitInReadOnlyMode(t *testing.T) {
 	for _, mode := range []struct {
 		name       string
 		begin, end *tracker.Op
+		ended      any // input of end
 		ofService  bool
 	}{
-		{"of the workspace", tracker.PutWorkspaceReadOnly, tracker.DeleteWorkspaceReadOnly, false},
-		{"of the service", tracker.PutReadOnly, tracker.DeleteReadOnly, true},
+		{"of the workspace", tracker.PutWorkspaceReadOnly, tracker.DeleteWorkspaceReadOnly, &tracker.EndReadOnlyIn{}, false},
+		{"of the service", tracker.PutReadOnly, tracker.DeleteReadOnly, &tracker.None{}, true},
 	} {
 		for before := range 2 { // steps before the mode
 			t.Run(fmt.Sprintf("%s after %d steps", mode.name, before), func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestScheduler_StartedTimersWaitInReadOnlyMode(t *testing.T) {
 						t.Errorf("%d failures and %d runs in read-only mode; logged: %s", s.TimersFailed, s.Timers-runs, b.log)
 					}
 					ended := time.Now()
-					b.operator(target, mode.end, &tracker.None{})
+					b.operator(target, mode.end, mode.ended)
 					pass(time.Second)
 					if got := b.rung(home.id); got < at(ended) || got > at(ended.Add(100*time.Millisecond)) {
 						t.Errorf("rang at %q, want %s", got, at(ended))

@@ -232,13 +232,16 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 	return content, err
 }
 
+// taggedBeside are operations that take no conditions, and whose answers carry the tag for those that do.
+var taggedBeside = []*tracker.Op{tracker.CreateIssue, tracker.CaptureIssue, tracker.GetWorkspaceReadOnly, tracker.PutWorkspaceReadOnly}
+
 // hasETag reports whether an operation's answers carry an entity tag: those of
-// single resources that take conditions, and of creations beside them.
+// single resources that take conditions, and of operations beside them.
 func hasETag(rt *route) bool {
 	conditional := slices.ContainsFunc(rt.plan.header, func(f *field) bool {
 		return strings.EqualFold(f.name, "If-Match") || strings.EqualFold(f.name, "If-None-Match")
 	})
-	return rt.Method != fasthttp.MethodDelete && (conditional || rt.Op == tracker.CreateIssue || rt.Op == tracker.CaptureIssue)
+	return rt.Method != fasthttp.MethodDelete && (conditional || slices.Contains(taggedBeside, rt.Op))
 }
 
 // failuresOf lists the error statuses an operation's route makes possible.

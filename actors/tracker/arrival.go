@@ -129,8 +129,12 @@ var BeginArrival = NewWorkflow[NewArrivalIn, ArrivalAnswer]("BeginArrival", "Beg
 	if err != nil {
 		return Reply{}, err
 	}
-	if held.Exists {
+	switch {
+	case held.Founded:
 		return Reply{}, errWorkspaceThere()
+	case held.Exists:
+		// A creation or the end of an arrival is under way, or has failed. Then its timer releases the slug.
+		return Reply{}, errBeingMade()
 	}
 	if err := recordArrival(f, permit, actArriving); err != nil {
 		return Reply{}, err

@@ -57,13 +57,14 @@ func endArrival(f Flow, permit Permit, in *EndArrivalIn, look arrivedLook) error
 		return errBeingMade()
 	}
 	reserve := reserveSlugIn{Workspace: step.Workspace, Slug: look.Slug, Owner: look.Owner}
-	if _, err := f.Command(permit, storage.DirectoryID, reserveSlugOp, &reserve); err != nil {
+	entry, err := reserveSlug(f, permit, &reserve)
+	if err != nil {
 		return err
 	}
-	arrive := arriveIn{EndArrivalIn: *in, Reserved: At(f.Now())}
+	arrive := arriveIn{EndArrivalIn: *in, Reserved: entry.CreatedAt}
 	if _, err := f.CommandAs(permit, asOwner(req.Caller), req.Workspace, arriveOp, &arrive); err != nil {
 		if notApplied(err) {
-			_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step) // else the timer does it
+			_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &releaseSlugIn{step, &entry.CreatedAt}) // else the timer does it
 		}
 		return err
 	}

@@ -172,6 +172,39 @@ func TestArrival_EndsAtOnce(t *testing.T) {
 	}
 }
 
+// An end that comes too late releases its own reservation of the slug, not the one that another end
+// has made meanwhile: that workspace could begin without an entry in the directory.
+func TestArrival_LateEndReleasesItsOwnReservation(t *testing.T) {
+	t.Parallel()
+	d := departs(t)
+	w := newTestService(t)
+	id := d.home.Workspace.ID
+	end := &EndArrivalIn{ID: d.arrive(w)}
+	w.between = func(n int) {
+		switch n {
+		case 4: // the slug is reserved
+			w.pass(foundWithin + time.Second)
+		case 5: // the workspace came too late
+			w.pass(2 * resolveAfter)
+			w.between = nil
+			w.cut = &crashPoint{step: 4}
+			if _, err := w.ask("root", id, EndArrival, end); !errors.Is(err, errCut) {
+				t.Errorf("the other end is answered %v", err)
+			}
+			w.cut = nil
+		}
+	}
+	_, err := w.ask("root", id, EndArrival, end)
+	wantCode(t, err, CodeUnavailable)
+	_, err = w.ask("root", id, EndArrival, end)
+	wantCode(t, err, CodeUnavailable) // the other end's reservation is there
+	_, err = w.ask("root", id, BeginArrival, &NewArrivalIn{From: "elsewhere"})
+	wantCode(t, err, CodeUnavailable)
+	w.pass(2 * resolveAfter)
+	w.must("root", id, EndArrival, end)
+	w.verify()
+}
+
 func TestArrival_Refusals(t *testing.T) {
 	t.Parallel()
 	d := departs(t)

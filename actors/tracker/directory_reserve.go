@@ -50,6 +50,13 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	return Reply{Body: body}, tx.SetTimer(timerResolve, string(in.Workspace), tx.now.Add(resolveAfter))
 }, InDirectory)
 
+// reserveSlug has the directory reserve a slug for a request without a key. The workspace has to be founded
+// within foundWithin of the entry's time.
+func reserveSlug(f Flow, permit Permit, in *reserveSlugIn) (directoryEntry, error) {
+	reply, err := f.Command(permit, storage.DirectoryID, reserveSlugOp, in)
+	return readReply[directoryEntry](reserveSlugOp.Name, reply, err)
+}
+
 // errBeingMade is the answer to a request that is to make a workspace under an id for which the
 // directory has an entry already.
 func errBeingMade() *Error {
@@ -98,13 +105,23 @@ var activateSlugOp = NewCommand[directoryStep, None]("ActivateSlug", "Confirm a 
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerResolve, string(in.Workspace))
 }, InDirectory)
 
+// releaseSlugIn names a reservation by the time when it was made: another one for the same workspace
+// may have taken its place. A node of an older version names no time.
+type releaseSlugIn struct {
+	directoryStep
+	Reserved *Timestamp `json:"reserved,omitempty"`
+}
+
 // releaseSlugOp removes a reservation whose workspace was never founded.
-var releaseSlugOp = NewCommand[directoryStep, None]("ReleaseSlug", "Release a reserved slug", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
+var releaseSlugOp = NewCommand[releaseSlugIn, None]("ReleaseSlug", "Release a reserved slug", Needs{}, func(tx *Tx, in *releaseSlugIn) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {
 		return Reply{}, err
 	}
 	if row != nil && row.Value.State == slugReserved {
+		if in.Reserved != nil && *in.Reserved != row.Value.CreatedAt {
+			return Reply{Outcome: NoContent}, nil
+		}
 		if err := tx.dropAnswer(row.Value.Answer); err != nil {
 			return Reply{}, err
 		}
@@ -123,13 +140,16 @@ var resolveSlugOp = NewWorkflow[TimerIn, None]("ResolveSlug", "Settle a reserved
 	if err != nil {
 		return Reply{}, err
 	}
+	held, err := ask[reservation](f, storage.DirectoryID, reservationOp, &step)
+	if err != nil {
+		return Reply{}, err
+	}
 	there, err := ask[existence](f, step.id(), existsOp, &None{})
 	if err != nil {
 		return Reply{}, err
 	}
-	settle := releaseSlugOp
 	if there.Exists {
-		settle = activateSlugOp
+		return f.Command(permit, storage.DirectoryID, activateSlugOp, &step)
 	}
-	return f.Command(permit, storage.DirectoryID, settle, &step)
+	return f.Command(permit, storage.DirectoryID, releaseSlugOp, &releaseSlugIn{step, held.Reserved})
 })

@@ -39,22 +39,19 @@ func beginImport(f Flow, in *BeginImportIn) (Reply, error) {
 	if held.Founded {
 		return knownImport(f, step, text)
 	}
-	req := f.Request()
-	creation := importFoundIn{Line: string(text), Reserved: At(f.Now())}
-	if !held.Exists {
-		reserve := reserveSlugIn{Workspace: ws.ID, Slug: ws.Slug, Owner: ws.OwnerID}
-		entry, err := f.Command(rights.permit(ws.ID), storage.DirectoryID, reserveSlugOp, &reserve)
-		if _, err := readReply[directoryEntry](reserveSlugOp.Name, entry, err); err != nil {
-			return Reply{}, err
-		}
-	} else {
+	if held.Exists {
 		return Reply{}, errBeingMade()
 	}
 	permit := rights.permit(ws.ID)
-	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), importFoundOp, &creation)
+	entry, err := reserveSlug(f, permit, &reserveSlugIn{Workspace: ws.ID, Slug: ws.Slug, Owner: ws.OwnerID})
+	if err != nil {
+		return Reply{}, err
+	}
+	creation := importFoundIn{Line: string(text), Reserved: entry.CreatedAt}
+	reply, err := f.CommandAs(permit, asOwner(f.Request().Caller), step.id(), importFoundOp, &creation)
 	if err != nil {
 		if notApplied(err) {
-			_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step) // else the timer does it
+			_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &releaseSlugIn{step, &entry.CreatedAt}) // else the timer does it
 		}
 		return Reply{}, err
 	}

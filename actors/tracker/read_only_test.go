@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/storage"
 )
@@ -46,6 +47,30 @@ func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
 	_, err = w.ask(user, org, PutInboundRoute, &InboundRouteIn{Kind: "sms", Key: "+15550100"})
 	wantCode(t, err, CodeUnavailable)
 	w.verify()
+}
+
+// An end of the mode that names an ETag ends that mode alone.
+func TestReadOnly_EndsByTag(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	org := w.onboard("home").Workspace.ID
+	if got := w.must("root", org, GetWorkspaceReadOnly, &None{}); got.ETag != "" {
+		t.Errorf("without a mode the ETag is %s", got.ETag)
+	}
+	_, err := w.ask("root", org, DeleteWorkspaceReadOnly, &EndReadOnlyIn{IfMatch: "*"})
+	wantCode(t, err, CodePreconditionFailed)
+	first := w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."}).ETag
+	w.pass(time.Second)
+	second := w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."}).ETag
+	if got := w.must("root", org, GetWorkspaceReadOnly, &None{}).ETag; first == second || got != second {
+		t.Errorf("the modes' ETags are %s and %s, and the present one %s", first, second, got)
+	}
+	_, err = w.ask("root", org, DeleteWorkspaceReadOnly, &EndReadOnlyIn{IfMatch: first})
+	wantCode(t, err, CodePreconditionFailed)
+	w.must("root", org, DeleteWorkspaceReadOnly, &EndReadOnlyIn{IfMatch: second})
+	if got := decode[ReadOnlyOut](t, w.must("root", org, GetWorkspaceReadOnly, &None{}).Body).ReadOnly; got != nil {
+		t.Errorf("the mode is %+v", got)
+	}
 }
 
 // The newest decision about the service wins in each shard, whatever the order of the copies.

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strconv"
 
 	"switchyard/storage"
 )
@@ -20,7 +21,7 @@ var (
 		if row == nil {
 			return jsonReply(Done, ReadOnlyOut{})
 		}
-		return jsonReply(Done, row.Value.shown())
+		return row.Value.reply()
 	})
 
 	PutWorkspaceReadOnly = NewCommand[ReadOnlyIn, ReadOnlyOut]("PutWorkspaceReadOnly", "Make a workspace read-only", Needs{Level: Operator}, func(tx *Tx, in *ReadOnlyIn) (Reply, error) {
@@ -32,10 +33,13 @@ var (
 		if err := tx.auditReadOnly(auditWorkspace, tx.Workspace().String(), before, &state); err != nil {
 			return Reply{}, err
 		}
-		return jsonReply(Done, state.shown())
+		return state.reply()
 	}, Audits(auditWorkspace))
 
-	DeleteWorkspaceReadOnly = NewCommand[None, None]("DeleteWorkspaceReadOnly", "End the read-only mode of a workspace", Needs{Level: Operator}, func(tx *Tx, _ *None) (Reply, error) {
+	DeleteWorkspaceReadOnly = NewCommand[EndReadOnlyIn, None]("DeleteWorkspaceReadOnly", "End the read-only mode of a workspace", Needs{Level: Operator}, func(tx *Tx, in *EndReadOnlyIn) (Reply, error) {
+		if err := tx.matchReadOnly(in.IfMatch); err != nil {
+			return Reply{}, err
+		}
 		before, err := tx.setReadOnly(nil)
 		if err != nil || before == nil {
 			return Reply{Outcome: NoContent}, err
@@ -43,6 +47,37 @@ var (
 		return Reply{Outcome: NoContent}, tx.auditReadOnly(auditWorkspace, tx.Workspace().String(), before, nil)
 	}, WithSpaceEffect(FreesSpace), Audits(auditWorkspace))
 )
+
+// EndReadOnlyIn ends a workspace's read-only mode: with If-Match only the one that has this ETag, so that
+// a program which is late does not end the mode that another one has begun.
+type EndReadOnlyIn struct {
+	IfMatch string `header:"If-Match"`
+}
+
+// tag returns the ETag of a mode: the time when it was set, in quotes.
+func (r *ReadOnly) tag() string { return strconv.Quote(string(r.CreatedAt)) }
+
+// reply shows the mode that a state stands for, with its ETag.
+func (s *readOnlyState) reply() (Reply, error) {
+	reply, err := jsonReply(Done, s.shown())
+	reply.ETag = s.tag()
+	return reply, err
+}
+
+// matchReadOnly returns PRECONDITION_FAILED if If-Match does not have the present mode.
+func (tx *Tx) matchReadOnly(ifMatch string) error {
+	if ifMatch == "" {
+		return nil
+	}
+	row, err := readOnlyRows.Get(tx, nil)
+	if err != nil {
+		return fmt.Errorf("read the read-only mode: %w", err)
+	}
+	if row != nil && tagListed(ifMatch, row.Value.tag(), false) {
+		return nil
+	}
+	return &Error{Code: CodePreconditionFailed, Message: "The read-only mode is not the one that If-Match names.", Hint: "Get the mode again, and repeat the request with its ETag if that mode is to end, too."}
+}
 
 // setReadOnly stores a state in place of the one that is there, which it returns; nil removes
 // it.

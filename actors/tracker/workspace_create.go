@@ -85,7 +85,7 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights creationRights) 
 	permit := rights.permit(entry.Workspace)
 	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), found, &creation)
 	if err != nil {
-		return Reply{}, notFounded(f, permit, &reserved, step, err)
+		return Reply{}, notFounded(f, permit, &reserved, &entry, err)
 	}
 	if _, err := f.Command(permit, storage.DirectoryID, activateSlugOp, &step); err != nil {
 		return Reply{}, err
@@ -100,7 +100,8 @@ func asOwner(c Caller) Caller {
 }
 
 // notFounded handles the failure of a creation's second step.
-func notFounded(f Flow, permit Permit, reserved *Reply, step directoryStep, failure error) error {
+func notFounded(f Flow, permit Permit, reserved *Reply, entry *directoryEntry, failure error) error {
+	step := directoryStep{entry.Workspace}
 	switch {
 	case reserved.Replayed:
 		// The workspace may have been deleted after its entry was read.
@@ -111,7 +112,7 @@ func notFounded(f Flow, permit Permit, reserved *Reply, step directoryStep, fail
 	case f.Request().Idempotency == nil && notApplied(failure):
 		// Without a key no other request can continue this reservation. If the release
 		// fails, too, the timer releases it.
-		_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step)
+		_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &releaseSlugIn{step, &entry.CreatedAt})
 	}
 	return failure
 }
@@ -135,8 +136,9 @@ func errWorkspaceGone() *Error {
 // reservation is the directory's knowledge of a workspace. Founded is also set while the
 // workspace is being deleted.
 type reservation struct {
-	Exists  bool `json:"exists"`
-	Founded bool `json:"founded"`
+	Exists   bool       `json:"exists"`
+	Founded  bool       `json:"founded"`
+	Reserved *Timestamp `json:"reserved,omitempty"` // when the entry was made
 }
 
 // reservationOp reports whether the directory has an entry for a workspace, and whether the
@@ -146,5 +148,8 @@ var reservationOp = NewQuery[directoryStep, reservation]("DirectoryHolds", "Tell
 	if err != nil {
 		return Reply{}, err
 	}
-	return jsonReply(Done, reservation{row != nil, row != nil && row.Value.State != slugReserved})
+	if row == nil {
+		return jsonReply(Done, reservation{})
+	}
+	return jsonReply(Done, reservation{true, row.Value.State != slugReserved, &row.Value.CreatedAt})
 }, InDirectory)

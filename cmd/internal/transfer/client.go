@@ -20,7 +20,15 @@ import (
 type Client struct {
 	base  string
 	token string
+	match string // value of If-Match; empty: there is none
 	http  *http.Client
+}
+
+// onlyIf returns a client whose requests take effect only on the version with an ETag.
+func (c *Client) onlyIf(tag string) *Client {
+	conditional := *c
+	conditional.match = tag
+	return &conditional
 }
 
 // Silence is how long the service may say nothing while it answers.
@@ -96,6 +104,9 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 	req.Header.Set("Accept-Encoding", "identity") // bytes are counted as they come
 	if media != "" {
 		req.Header.Set("Content-Type", media)
+	}
+	if c.match != "" {
+		req.Header.Set("If-Match", c.match)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

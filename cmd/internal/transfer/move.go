@@ -118,12 +118,7 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var mode struct {
-		ReadOnly *struct {
-			Reason string `json:"reason"`
-		} `json:"readOnly"`
-	}
-	err = m.From.do(ctx, http.MethodGet, m.path("/cluster/workspaces/", "/read-only"), "", nil, &mode)
+	mode, err := m.mode(ctx)
 	switch {
 	case refusedWith(err, http.StatusNotFound) && arrived.done() && arrived.Arrival.From == from.ClusterID:
 		m.gone = true
@@ -133,19 +128,15 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 	case arrived.done() && arrived.Arrival.From != from.ClusterID:
 		return false, errors.New("the new cluster has a workspace with this id, which came from another cluster")
 	}
-	reason := ""
-	if mode.ReadOnly != nil {
-		reason = mode.ReadOnly.Reason
-	}
-	m.closed = strings.HasPrefix(reason, movingTo)
+	m.closed = strings.HasPrefix(mode.Reason, movingTo)
 	switch {
-	case arrived.done() && !m.closed && !strings.HasPrefix(reason, movedTo):
+	case arrived.done() && !m.closed && !strings.HasPrefix(mode.Reason, movedTo):
 		// A move leaves its old place read-only. This one was in use since, so the copy is older.
 		return false, errors.New("the new cluster has a copy from an earlier move, and the workspace has been in use in the old one since: delete that copy first")
 	case arrived.done():
 		return true, nil
-	case mode.ReadOnly != nil && !m.closed:
-		return false, fmt.Errorf("the workspace is read-only (%s): lift that first, so that it is not lost", reason)
+	case mode.Reason != "" && !m.closed:
+		return false, fmt.Errorf("the workspace is read-only (%s): lift that first, so that it is not lost", mode.Reason)
 	}
 	return false, nil
 }

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,9 @@ type fakeCluster struct {
 	id      string
 	arrival string // answer about the arrival; empty: there is none
 	mode    string // reason of the read-only mode; empty: there is none
+	modes   int    // how often a mode was set
+	reclose func() // is called before a mode is ended; may be nil
+	cutEnd  bool   // the answer to the mode's end is lost, once
 	rows    func(w http.ResponseWriter, after string)
 	take    func(r *http.Request) // is told of a block before it is answered; may be nil
 	end     func(w http.ResponseWriter)
@@ -45,11 +49,38 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /cluster":
 		_, _ = fmt.Fprintf(w, `{"clusterId":%q,"format":2}`, f.id)
 	case "GET /read-only":
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if f.mode == "" {
 			_, _ = io.WriteString(w, `{"readOnly":null}`)
 			return
 		}
-		_, _ = fmt.Fprintf(w, `{"readOnly":{"reason":%q}}`, f.mode)
+		_, _ = fmt.Fprintf(w, `{"readOnly":{"reason":%q,"createdAt":"%d"}}`, f.mode, f.modes)
+	case "PUT /read-only":
+		var in struct{ Reason string }
+		text, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(text, &in); err != nil {
+			refuse(w, http.StatusBadRequest)
+			return
+		}
+		f.mu.Lock()
+		f.mode, f.modes = in.Reason, f.modes+1
+		f.mu.Unlock()
+	case "DELETE /read-only":
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.reclose != nil {
+			f.reclose()
+		}
+		if tag := r.Header.Get("If-Match"); f.mode == "" && tag != "" || tag != "" && tag != fmt.Sprintf(`"%d"`, f.modes) {
+			refuse(w, http.StatusPreconditionFailed)
+			return
+		}
+		f.mode = ""
+		if f.cutEnd {
+			f.cutEnd = false
+			panic(http.ErrAbortHandler)
+		}
 	case "GET /arrival":
 		if f.show != nil && f.show(w) {
 			return
@@ -83,8 +114,8 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if f.drop != nil {
 			f.drop(w, path)
 		}
-	default: // changes of the read-only mode
-		w.WriteHeader(http.StatusOK)
+	default:
+		http.Error(w, r.Method+" "+path, http.StatusNotImplemented)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -33,10 +35,17 @@ var (
 func (m *Move) undo(ctx context.Context, id string, doubt bool, failed error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyWithin)
 	defer cancel()
-	left := m.abandon(ctx, id, doubt)
+	var mode readOnlyMode
+	var left error
+	if m.closed {
+		mode, left = m.mode(ctx)
+	}
+	if left == nil {
+		left = m.abandon(ctx, id, doubt)
+	}
 	switch {
 	case left == nil && m.closed:
-		if err := m.open(ctx); err != nil {
+		if err := m.open(ctx, mode); err != nil {
 			return errors.Join(failed, err)
 		}
 		m.closed = false
@@ -84,9 +93,42 @@ func (m *Move) readOnly(ctx context.Context, reason string) error {
 	return m.From.insist(ctx, http.MethodPut, m.path("/cluster/workspaces/", "/read-only"), "application/json", body, nil)
 }
 
-// open ends the read-only mode in the old place.
-func (m *Move) open(ctx context.Context) error {
-	err := m.From.insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)
+// readOnlyMode is the read-only mode of the old place; the zero one if there is none.
+type readOnlyMode struct {
+	Reason    string `json:"reason"`
+	CreatedAt string `json:"createdAt"`
+}
+
+// mode returns the read-only mode of the old place.
+func (m *Move) mode(ctx context.Context) (readOnlyMode, error) {
+	var shown struct {
+		ReadOnly readOnlyMode `json:"readOnly"`
+	}
+	err := m.From.insist(ctx, http.MethodGet, m.path("/cluster/workspaces/", "/read-only"), "", nil, &shown)
+	if err != nil {
+		return readOnlyMode{}, fmt.Errorf("read the read-only mode of the old place: %w", err)
+	}
+	return shown.ReadOnly, nil
+}
+
+// open ends a read-only mode of a move in the old place. Another run that has closed the old place since
+// the mode was read has begun a mode of its own, which stays.
+func (m *Move) open(ctx context.Context, mode readOnlyMode) error {
+	if !strings.HasPrefix(mode.Reason, movingTo) {
+		return nil
+	}
+	err := m.From.onlyIf(strconv.Quote(mode.CreatedAt)).insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)
+	if refusedWith(err, http.StatusPreconditionFailed) {
+		now, failed := m.mode(ctx)
+		switch {
+		case failed != nil:
+			err = failed
+		case now == (readOnlyMode{}): // an earlier try has ended it
+			err = nil
+		default:
+			err = errOther
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("end the read-only mode in the old place: %w", err)
 	}

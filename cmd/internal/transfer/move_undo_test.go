@@ -159,3 +159,39 @@ func TestMove_LeavesAnotherRunAlone(t *testing.T) {
 		}
 	}
 }
+
+// The old place is opened only from the mode that was there before the new cluster was asked: a run
+// that has closed it since counts on it. A repeat of the opening finds nothing to open.
+func TestMove_OpensItsOwnModeAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reason string // of the mode that another run has begun meanwhile
+		cut    bool   // the answer to the first try is lost
+		left   string
+	}{
+		"its own mode":                  {},
+		"the answer is lost":            {cut: true},
+		"another run closes it":         {reason: movingTo + "there", left: movingTo + "there"},
+		"another run has moved it":      {reason: movedTo + "there", left: movedTo + "there"},
+		"the operator has closed it so": {reason: "Disks are replaced.", left: "Disks are replaced."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := &fakeCluster{id: "old", cutEnd: c.cut}, &fakeCluster{id: "new"}
+			from.rows = func(w http.ResponseWriter, after string) { sendRows(w, after, "rows", "more") }
+			to.end = func(w http.ResponseWriter) { refuse(w, http.StatusConflict) }
+			from.reclose = func() {
+				if c.reason != "" {
+					from.mode, from.modes = c.reason, from.modes+1
+				}
+			}
+			moved, err := runMove(t, t.Context(), from, to, 0)
+			if err == nil || !strings.Contains(err.Error(), "409") || strings.Contains(err.Error(), "another run") != (c.left != "") {
+				t.Errorf("%+v, %v", moved, err)
+			}
+			if from.mode != c.left {
+				t.Errorf("the old place is read-only by %q", from.mode)
+			}
+		})
+	}
+}
