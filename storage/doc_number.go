@@ -25,7 +25,11 @@ func DocOfKey(pk []byte) Doc {
 	return Doc(head>>16<<12 | head&0xfff)
 }
 
-// DocKey is the first 8 bytes of the primary key, made by Key.DescID, that a
+// DocKeyLen is the number of bytes at the beginning of an id, or of a primary key made from one, that the
+// Doc is made of.
+const DocKeyLen = 8
+
+// DocKey is the first DocKeyLen bytes of the primary key, made by Key.DescID, that a
 // doc's record has.
 func DocKey(k Key, d Doc) Key {
 	return binary.BigEndian.AppendUint64(k, ^(uint64(d)>>12<<16 | 0x7000 | uint64(d)&0xfff))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -209,8 +210,39 @@ func (f *FilterSets) catchUp(version uint64, most int) {
 	}
 }
 
+// opLen is the length of the operation that ops begins with.
+func opLen(ops []byte) int {
+	switch ops[0] {
+	case recordSet:
+		return 17
+	case recordGone:
+		return 9
+	}
+	return 12 + int(binary.BigEndian.Uint16(ops[2:]))
+}
+
+// reachAll gives ordinals to the new records of a batch, which come in any order.
+func (f *FilterSets) reachAll(ops []byte) {
+	known := len(f.docs)
+	newest := Doc(0)
+	if known > 0 {
+		newest = f.docs[known-1]
+	}
+	for ; len(ops) > 0; ops = ops[opLen(ops):] {
+		if ops[0] != recordSet {
+			continue
+		}
+		if doc := docIn(ops[1:]); doc > newest {
+			f.docs = append(f.docs, doc)
+		}
+	}
+	slices.Sort(f.docs[known:])
+	f.docs = append(f.docs[:known], slices.Compact(f.docs[known:])...)
+}
+
 // apply carries out the operations of a batch.
 func (f *FilterSets) apply(ops []byte) error {
+	f.reachAll(ops)
 	for len(ops) > 0 {
 		op := ops[0]
 		if op >= recordSet {
@@ -220,11 +252,10 @@ func (f *FilterSets) apply(ops []byte) error {
 			}
 			if op == recordGone {
 				f.gone(ord)
-				ops = ops[9:]
 			} else {
 				f.record(ord, int64(binary.BigEndian.Uint64(ops[9:])))
-				ops = ops[17:]
 			}
+			ops = ops[opLen(ops):]
 			continue
 		}
 		n := int(binary.BigEndian.Uint16(ops[2:]))
@@ -233,7 +264,7 @@ func (f *FilterSets) apply(ops []byte) error {
 			return fmt.Errorf("%w: an entry of a record that isn't there", errNoted)
 		}
 		f.change(TableID(ops[1]), ops[4:4+n], ord, op == entrySet)
-		ops = ops[12+n:]
+		ops = ops[opLen(ops):]
 	}
 	return nil
 }

@@ -139,9 +139,11 @@ func (b *filterBuild) index(table TableID) error {
 	var parents []uint32
 	for key := range f.sets {
 		if key[0] == byte(table) && len(key) > ListedKeyLen {
-			if ord, found := f.ord(DocOfKey([]byte(key[1:]))); found {
-				parents = append(parents, ord)
+			ord, found := f.ord(DocOfKey([]byte(key[1:])))
+			if !found {
+				return ErrFilterSets // it comes later, as an import may have it
 			}
+			parents = append(parents, ord)
 		}
 	}
 	slices.Sort(parents)

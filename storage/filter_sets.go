@@ -164,8 +164,12 @@ func (f *FilterSets) change(table TableID, fields []byte, ord uint32, in bool) {
 	}
 	f.alter(s, ord, in)
 	if table == f.spec.Referenced && len(fields) >= ListedKeyLen {
-		if parent, found := f.ord(DocOfKey(fields)); found {
+		parent, found := f.ord(DocOfKey(fields))
+		switch {
+		case found:
 			f.alter(&f.parents, parent, s.count > 0)
+		case in:
+			f.Break() // it comes later, as an import may have it
 		}
 	}
 	if s.count == 0 {

@@ -106,6 +106,27 @@ func (im *importing) checkIssue(t *Issue) error {
 		return im.refuse("Issues must come in the order in which they were made.")
 	}
 	im.record.LastIssue = tick
+	return im.tickFree(t.id())
+}
+
+// tickFree refuses an issue whose time and count are those of one that was made while the import runs, or
+// of a deleted one that the index still has: a storage.Doc is of one issue.
+func (im *importing) tickFree(id storage.ID) error {
+	taken := false
+	note := func(_, _ []byte) (bool, error) {
+		taken = true
+		return false, nil
+	}
+	err := im.tx.Rows(issueTable, storage.DocKey(nil, storage.DocOf(id)), nil, note)
+	if err == nil {
+		err = im.tx.Rows(searchChanged, id[:storage.DocKeyLen], nil, note)
+	}
+	if err != nil {
+		return fmt.Errorf("look for an issue of the same time: %w", err)
+	}
+	if taken {
+		return im.refuse("data.id has the time and count of another issue.")
+	}
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +101,64 @@ func TestIssueSets_WhereTheClockRunsBack(t *testing.T) {
 	}
 }
 
+// A parent that an import brings after its child is a parent in lists, whether the sets exist when the
+// child comes or are built between the two.
+func TestIssueSets_ParentThatComesLater(t *testing.T) {
+	t.Parallel()
+	for _, between := range []bool{false, true} {
+		const team = "01935000-0001-7000-8000-0000000000bb"
+		w := newLineImport(t)
+		org := w.home.Workspace.ID.raw()
+		if err := w.line("team", fmt.Sprintf(importedTeam, team, "ENG")); err != nil {
+			t.Fatal(err)
+		}
+		sets := storage.NewFilterSets(&IssueSets, 1)
+		w.note = func(workspace storage.ID, l *WriteBuffer, repr []byte) {
+			if workspace == org {
+				from, to := l.Versions()
+				v := w.view(org)
+				sets.Note(&v, repr, from, to)
+			}
+		}
+		build := func() error {
+			snap := w.db.NewSnapshot()
+			v := storage.NewView(snap, storage.ShardOf(org, testShards), org)
+			return errors.Join(sets.Build(&v, func(int64) error { return nil }), snap.Close())
+		}
+		issue := func(n int, parent string) {
+			line := strings.Replace(fmt.Sprintf(importedIssue, n, team, n, fmt.Sprint("ENG-", n)), `"title"`, parent+`"title"`, 1)
+			if err := w.line("issue", line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !between {
+			if err := build(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		issue(1, `"parentId":"01935001-0002-7000-8000-000000000000",`)
+		if between {
+			if err := build(); !errors.Is(err, storage.ErrFilterSets) {
+				t.Errorf("built without a parent: %v", err)
+			}
+		}
+		issue(2, "")
+		req := &Request{Workspace: org, Credential: w.home.Token.Secret}
+		if err := w.admit(req, ListIssues); err != nil {
+			t.Fatal(err)
+		}
+		v := NewView(w.view(org), &req.Caller, w.now, nil)
+		v.Filter(sets)
+		reply, err := ListIssues.RunQuery(v, &ListIssuesIn{Limit: 10, IssueFilter: IssueFilter{IsParent: Some(true)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(decode[IssuePage](t, reply.Body).Issues); n != 1 {
+			t.Errorf("built between %t: %d parents, want 1", between, n)
+		}
+	}
+}
+
 type setsModel struct {
 	t   *rapid.T
 	w   *issueFixture
@@ -154,7 +214,7 @@ func (m *setsModel) change() {
 	t, w := m.t, m.w
 	var op *Op
 	var in any
-	switch rapid.IntRange(0, 13).Draw(t, "command") {
+	switch rapid.IntRange(0, 14).Draw(t, "command") {
 	case 0, 1, 2:
 		op, in = CreateIssue, &CreateIssueIn{Title: rapid.SampledFrom([]string{"Coach door sticks", "Coach wheel", "Door bell"}).Draw(t, "title"), IssueFields: m.fields()}
 	case 3, 4:
@@ -184,6 +244,16 @@ func (m *setsModel) change() {
 		op, in = archiveOp, &UnarchiveIssueIn{ID: m.pick("archived")}
 	case 13:
 		op, in = UnarchiveIssue, &UnarchiveIssueIn{ID: m.pick("brought back")}
+	case 14: // also children before their parents
+		items := []BulkItem{{Title: "Door a", Ref: Some("a")}, {Title: "Wheel b", Ref: Some("b")}, {Title: "Coach c", Ref: Some("c")}}
+		for n, of := range []int{1, 2, 0} {
+			if rapid.Bool().Draw(t, "child") && n != 2 {
+				items[n].ParentRef = items[of].Ref
+			}
+		}
+		bulk := BulkIssuesIn{Items: items}
+		bulk.Validate(&Faults{})
+		op, in = CreateIssues, &bulk
 	}
 	w.now = w.now.Add(time.Millisecond)
 	for {

@@ -85,24 +85,24 @@ func (tx *Tx) indexNew(t *Issue) error {
 // order of the ids. So an issue that is older than one which the index has, or is about to have, counts as
 // changed: the segment of its place was made without it, or is just being made.
 func (tx *Tx) indexImported(t *Issue) error {
-	newest, err := tx.newestIndexed()
+	newest, through, err := tx.newestIndexed()
 	if err != nil {
 		return err
 	}
-	if storage.DocOf(t.id()) < newest {
+	if doc := storage.DocOf(t.id()); doc < newest || doc <= through {
 		return tx.indexAgain(t)
 	}
 	return tx.indexNew(t)
 }
 
 // newestIndexed returns the newest issue that is there, or that the index may have had before the issue
-// was deleted.
-func (tx *Tx) newestIndexed() (storage.Doc, error) {
+// was deleted, and the place up to which there are segments.
+func (tx *Tx) newestIndexed() (newest, through storage.Doc, err error) {
 	m, err := tx.manifest()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	newest := m.Through
+	newest = m.Through
 	err = tx.Rows(issueTable, nil, nil, func(fields, _ []byte) (bool, error) {
 		if len(fields) == storage.ListedKeyLen {
 			newest = max(newest, storage.DocOfKey(fields))
@@ -118,9 +118,9 @@ func (tx *Tx) newestIndexed() (storage.Doc, error) {
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for the newest issue of the index: %w", err)
+		return 0, 0, fmt.Errorf("look for the newest issue of the index: %w", err)
 	}
-	return newest, nil
+	return newest, m.Through, nil
 }
 
 // indexLater sets the timer that makes a segment, once there are issues enough for one.

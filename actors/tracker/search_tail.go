@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	json "github.com/goccy/go-json"
 
 	"switchyard/storage"
@@ -111,9 +112,11 @@ type tailWords struct {
 	counted   int64 // of these, what Tails.words has; guarded by Tails.mu
 }
 
-// issueWords are the stems of an issue as it was at a version, with their weights.
+// issueWords are the stems of an issue as its record was, with their weights. The record's version does not
+// tell its states apart alone: a workspace that was deleted can be imported again, under the same id.
 type issueWords struct {
 	version uint64
+	sum     uint64 // of the record's JSON
 	length  byte
 	weights []byte
 	stems   []uint64 // hashes
@@ -167,13 +170,15 @@ func (w *tailWords) find(doc storage.Doc, rec storage.Record) (*issueWords, erro
 	w.mu.Lock()
 	known := w.issues[doc]
 	w.mu.Unlock()
-	if known != nil && known.version == rec.Version() {
+	sum := xxhash.Sum64(rec.JSON())
+	if known != nil && known.version == rec.Version() && known.sum == sum {
 		return known, nil
 	}
 	made, err := readIssueWords(rec)
 	if err != nil {
 		return nil, err
 	}
+	made.sum = sum
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if old := w.issues[doc]; old != nil {

@@ -145,3 +145,31 @@ func TestSearch_LooksIntoTheTail(t *testing.T) {
 		}
 	}
 }
+
+// The words of an issue are those of the record that is there, also when a workspace was deleted and
+// imported again: its issues have the same ids and versions then, and perhaps other texts.
+func TestTailWords_OfAnotherCopy(t *testing.T) {
+	t.Parallel()
+	words := NewTails(1 << 20).workspace(storage.ID{1})
+	record := func(title string) storage.Record {
+		rec, err := storage.ParseRecord(append(storage.AppendHeader(nil, storage.Header{Version: 1}), `{"title":"`+title+`"}`...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rec
+	}
+	var last *issueWords
+	for _, c := range []struct {
+		title string
+		known bool
+	}{{"printer", false}, {"printer", true}, {"license", false}, {"printer", false}} {
+		found, err := words.find(1, record(c.title))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (found == last) != c.known {
+			t.Errorf("%s: known %t", c.title, found == last)
+		}
+		last = found
+	}
+}

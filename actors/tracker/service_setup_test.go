@@ -35,6 +35,8 @@ type testService struct {
 	between func(step int)
 	inbound InboundSettings
 	agents  AgentSettings
+	// note is told of each batch of a workspace before it is committed; it may be nil.
+	note func(workspace storage.ID, l *WriteBuffer, repr []byte)
 }
 
 // crashPoint is the point at which a workflow's node crashes: before a step, or right after the
@@ -166,7 +168,11 @@ func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err er
 		if err == nil && reply.More && l.Empty() {
 			err = errors.New("the operation asked to be run again but had written nothing")
 		}
-		commitBuffer(w, w.db, l)
+		commitBuffer(w, w.db, l, func(repr []byte) {
+			if w.note != nil {
+				w.note(id, l, repr)
+			}
+		})
 		if err != nil {
 			return reply, err
 		}
