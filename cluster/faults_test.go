@@ -167,7 +167,7 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	a, b, c := w.nodes["a"], w.nodes["b"], w.nodes["c"]
 	w.owner(t, 1, "a")
 	w.addVoter(t, a, 1, "b")
-	if err := c.hostReplica(1); err != nil {
+	if err := c.hostReplica(1, logPoint{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "c"}); err != nil {
@@ -330,7 +330,7 @@ func TestFaults_DamageThatStays(t *testing.T) {
 	if reports := b.report(); !reports[0].Full {
 		t.Error("the node is to lead")
 	}
-	if err := b.hostReplica(1); !errors.Is(err, errSpoiled) {
+	if err := b.hostReplica(1, logPoint{}); !errors.Is(err, errSpoiled) {
 		t.Errorf("it takes a replica: %v", err)
 	}
 }

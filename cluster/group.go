@@ -54,9 +54,10 @@ type group struct {
 	quiet          quietWatch
 	stepping       atomic.Bool // a step of checkFollowers is under way
 
-	relaxed    atomic.Int64 // Raft's time-outs while they are high, else 0; see relax.go
-	heardAfter atomic.Int64 // when a heartbeat was last answered in Raft's place: nanoseconds after started
-	untold     untoldWatch  // entries that this follower does not know to be committed
+	relaxed    atomic.Int64             // Raft's time-outs while they are high, else 0; see relax.go
+	filling    atomic.Pointer[logPoint] // nil: the replica is filled, see filling.go
+	heardAfter atomic.Int64             // when a heartbeat was last answered in Raft's place: nanoseconds after started
+	untold     untoldWatch              // entries that this follower does not know to be committed
 
 	declaring waitClock   // of the claim or release in flight
 	stuck     atomic.Bool // the disk takes no entries
@@ -112,6 +113,9 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	if g.log, err = raftstore.OpenLog(store.Raft(), shard); err != nil {
 		return nil, err
 	}
+	if err := g.readFilling(); err != nil {
+		return nil, err
+	}
 	g.log.Failed, g.log.Written = func(err error) { g.damaged(err) }, n.cfg.LogWritten
 	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
 		return nil, err
@@ -145,6 +149,9 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) (err erro
 	}()
 	stable := g.log.Stable()
 	conf := g.raftConfig()
+	if g.isFilling() {
+		conf.HeartbeatTimeout, conf.ElectionTimeout = fillingTimeout, fillingTimeout
+	}
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
 	if err == nil && exists && found && g.isEmpty() {
 		// A crash cut the creation off: Raft writes the term first, and then the entry with the voter.
@@ -235,6 +242,9 @@ func (g *group) raftConfig() *raft.Config {
 // the same effect, but the lowest of them, LeaderLeaseTimeout, can't be raised again when the group
 // grows, and it would wake an idle group a hundred times a second.)
 func (g *group) electSelf() error {
+	if g.isFilling() {
+		return nil
+	}
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)

@@ -124,7 +124,7 @@ func (g *group) checkLeader(now time.Time) {
 		g.silentFrom = time.Time{} // what it heard before it led says nothing
 		return
 	}
-	if now.Before(g.silentFrom) {
+	if g.isFilling() || now.Before(g.silentFrom) {
 		return
 	}
 	heard := g.heard()

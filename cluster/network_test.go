@@ -114,6 +114,13 @@ func (w *network) isolate(cut bool, node string, others ...string) {
 	}
 }
 
+// mend mends all links, so that nodes stop without waiting for each other.
+func (w *network) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.cut)
+}
+
 // silence removes a dead node's transports.
 func (w *network) silence(node string) {
 	w.mu.Lock()
@@ -246,10 +253,20 @@ func (w *network) growToThree(t testing.TB, shards int) map[string]vfs.FS {
 	return disks
 }
 
+// newest returns what the rebalancer knows of a leader: the term and the newest entry of its report.
+func (r *running) newest(t testing.TB, shard storage.Shard) logPoint {
+	t.Helper()
+	report, err := r.group(shard).report()
+	if err != nil || !report.Leads {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	return logPoint{report.Term, report.Last}
+}
+
 // addVoter adds a node to a shard's voters.
 func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, name string) {
 	t.Helper()
-	if err := w.nodes[name].hostReplica(shard); err != nil {
+	if err := w.nodes[name].hostReplica(shard, leader.newest(t, shard)); err != nil {
 		t.Fatal(err)
 	}
 	if err := leader.changeReplica(t.Context(), shard, replicaChange{replicaAdd, name}); err != nil {

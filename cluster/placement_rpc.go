@@ -15,7 +15,7 @@ import (
 type hosting interface {
 	report() []placement.GroupReport
 	full() bool // see reportAnswer
-	hostReplica(shard storage.Shard) error
+	hostReplica(shard storage.Shard, to logPoint) error
 	dropReplica(shard storage.Shard) error
 	changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error
 }
@@ -41,8 +41,12 @@ func answerReport(own hosting) reportAnswer {
 // version without the field.
 func (a *reportAnswer) full() bool { return a.Full || len(a.Groups) > 0 && a.Groups[0].Full }
 
+// hostRequest states how far the group was, in its leader's term. Versions before these fields leave them
+// out.
 type hostRequest struct {
 	Shard storage.Shard `json:"shard"`
+	Term  uint64        `json:"term,omitempty"`
+	Last  uint64        `json:"last,omitempty"`
 }
 
 // replicasRequest is valid in one term of the leader only.
@@ -79,7 +83,7 @@ func placementHandlers(own hosting, learn func(from string, registry []byte)) ma
 			if err := decodeRequest(body, &in); err != nil {
 				return nil, err
 			}
-			return nil, own.hostReplica(in.Shard)
+			return nil, own.hostReplica(in.Shard, logPoint{in.Term, in.Last})
 		},
 		rpcReplicas: func(ctx context.Context, _ string, body []byte) ([]byte, error) {
 			var in replicasRequest

@@ -51,7 +51,7 @@ func TestFaults_DamagedEntryOfOneShard(t *testing.T) {
 	}
 	testkit.Eventually(t, "the other shard is followed", func() bool { return b.group(0).raft.State() == raft.Follower && reported(0).Leader != "" })
 	// As placement does.
-	if err := b.hostReplica(1); err == nil {
+	if err := b.hostReplica(1, logPoint{}); err == nil {
 		t.Error("the failed replica was taken for a new one")
 	}
 	testkit.Eventually(t, "b is removed", func() bool {

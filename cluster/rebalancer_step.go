@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"switchyard/cluster/placement"
-	"switchyard/storage"
 )
 
 // stepTimeout bounds one step, so that one slow node can't delay the other shards for long.
@@ -66,7 +65,7 @@ var actions = map[placement.StepKind]replicaAction{
 func (m *rebalancer) executeStep(ctx context.Context, s placement.Step) error {
 	switch s.Kind {
 	case placement.StepHost:
-		return m.host(ctx, s.Node, s.Shard)
+		return m.host(ctx, s)
 	case placement.StepDrop:
 		in := dropRequest{Shard: s.Shard, Term: s.Term, Last: s.Last}
 		if s.Node == m.Self {
@@ -75,7 +74,7 @@ func (m *rebalancer) executeStep(ctx context.Context, s placement.Step) error {
 		return m.ask(ctx, s.Node, rpcDrop, in)
 	case placement.StepAdd:
 		// The replica is created first: a member without one would only slow its leader down.
-		if err := m.host(ctx, s.Node, s.Shard); err != nil {
+		if err := m.host(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -86,11 +85,11 @@ func (m *rebalancer) executeStep(ctx context.Context, s placement.Step) error {
 	return m.ask(ctx, s.Leader, rpcReplicas, in)
 }
 
-func (m *rebalancer) host(ctx context.Context, node string, shard storage.Shard) error {
-	if node == m.Self {
-		return m.Own.hostReplica(shard)
+func (m *rebalancer) host(ctx context.Context, s placement.Step) error {
+	if s.Node == m.Self {
+		return m.Own.hostReplica(s.Shard, logPoint{s.Term, s.Last})
 	}
-	return m.ask(ctx, node, rpcHost, hostRequest{Shard: shard})
+	return m.ask(ctx, s.Node, rpcHost, hostRequest{Shard: s.Shard, Term: s.Term, Last: s.Last})
 }
 
 func (m *rebalancer) ask(ctx context.Context, node string, kind rpcKind, in any) error {

@@ -126,7 +126,7 @@ func (n *simNode) has(shard storage.Shard) bool {
 	return n.hosts[shard]
 }
 
-func (n *simNode) hostReplica(shard storage.Shard) error {
+func (n *simNode) hostReplica(shard storage.Shard, _ logPoint) error {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	n.hosts[shard] = true

@@ -14,9 +14,10 @@ import (
 )
 
 // hostReplica creates an empty member of a shard's group on this node. It has no peers and waits
-// until the leader that adds it sends its first message. If the node has a member already, nothing
-// happens.
-func (n *Node) hostReplica(shard storage.Shard) error {
+// until the leader that adds it sends its first message. to is the newest entry in the log of the
+// group's leader, or a later place (see filling.go); the zero one where a node of an earlier version
+// asks. If the node has a member already, nothing happens.
+func (n *Node) hostReplica(shard storage.Shard, to logPoint) error {
 	if int(shard) >= len(n.groups) {
 		return errNoShard
 	}
@@ -40,6 +41,11 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 	g, err := openGroup(n, shard)
 	if err != nil {
 		return err
+	}
+	if to != (logPoint{}) && g.isEmpty() {
+		if err := g.beginFilling(to); err != nil {
+			return fmt.Errorf("host shard %d: %w", shard, err)
+		}
 	}
 	if err := g.start(n.transports.transportFor(shard), n.watcher, false); err != nil {
 		return errors.Join(err, g.stop(context.Background()))

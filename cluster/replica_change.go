@@ -61,7 +61,7 @@ func (g *group) change(ctx context.Context, change replicaChange) error {
 			return nil
 		}
 		// A voter that is far behind or does not run could cost the group its quorum.
-		if lag, follows := g.tracking.followerProgress(g.raft.CurrentTerm(), id, electionTimeout); !there || !follows || lag > caughtUpLag {
+		if !there || !g.isReady(id) {
 			return errNotCaughtUp
 		}
 		future = g.raft.AddVoter(id, raft.ServerAddress(id), 0, membershipTimeout)
@@ -89,6 +89,14 @@ func (g *group) change(ctx context.Context, change replicaChange) error {
 		return fmt.Errorf("cluster: unknown change of a replica %q", change.Action)
 	}
 	return within(ctx, future.Error)
+}
+
+// isReady reports whether a member without a vote can become a voter: it follows the log, is behind by a few
+// entries at most, and is filled, as it has the entry by which it was added (see filling.go).
+func (g *group) isReady(id raft.ServerID) bool {
+	term := g.raft.CurrentTerm()
+	lag, follows := g.tracking.followerProgress(term, id, electionTimeout)
+	return follows && lag <= caughtUpLag && g.tracking.followerHas(term, id) >= g.log.Configured()
 }
 
 // keepsQuorum reports whether enough of the remaining voters follow the log when one is removed.

@@ -87,14 +87,15 @@ func (g *group) report() (placement.GroupReport, error) {
 	// Raft's members are those of the newest entry, committed or not. They were read first, so they are
 	// no newer than the index.
 	r.Changing = g.raft.CommitIndex() < g.log.Configured()
-	for _, names := range [][]string{voters, others} {
+	for i, names := range [][]string{voters, others} {
 		for _, name := range names {
 			if name == g.node {
 				continue
 			}
 			peer := placement.PeerReport{Node: name, Lag: r.Last}
 			if lag, follows := g.tracking.followerProgress(r.Term, raft.ServerID(name), electionTimeout); follows {
-				peer.Lag, peer.CaughtUp = lag, lag <= caughtUpLag
+				votes := i == 0
+				peer.Lag, peer.CaughtUp = lag, lag <= caughtUpLag && (votes || g.isReady(raft.ServerID(name)))
 			}
 			r.Peers = append(r.Peers, peer)
 		}

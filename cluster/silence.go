@@ -84,15 +84,15 @@ func (g *group) isEmpty() bool {
 }
 
 // refuseEarly answers a request for a vote that comes too early, and reports whether it did. A
-// transfer's request never comes too early. For an empty member every request does: no group is
-// founded by votes, and a member becomes a voter when it has the log.
+// transfer's request never comes too early. For a member that is empty or filling every request does: no group
+// is founded by votes, and a member becomes a voter when it has the log.
 func (g *group) refuseEarly(rpc *raft.RPC) bool {
 	switch rpc.Command.(type) {
 	case *raft.RequestPreVoteRequest, *raft.RequestVoteRequest:
 	default:
 		return false
 	}
-	empty := g.isEmpty()
+	empty := g.isEmpty() || g.isFilling()
 	early, term := true, uint64(0)
 	if g.up.Load() {
 		early, term = empty || g.tooEarly(), g.raft.CurrentTerm()

@@ -100,7 +100,7 @@ func TestVote_EmptyReplica(t *testing.T) {
 	w, _ := threeNodes(t, 1)
 	w.boot(t, "d", vfs.NewMem(), false, 1)
 	a, d := w.nodes["a"], w.nodes["d"]
-	if err := d.hostReplica(1); err != nil {
+	if err := d.hostReplica(1, logPoint{}); err != nil {
 		t.Fatal(err)
 	}
 	g := d.group(1)

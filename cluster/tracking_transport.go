@@ -60,6 +60,7 @@ type trackingTransport struct {
 type followerAnswers struct {
 	sent       int64  // when the newest request that it answered was sent
 	lag        uint64 // entries by which it was behind then
+	has        uint64 // newest entry that it had then
 	follow     bool   // the follower takes entries: its log is a prefix of the leader's
 	followAsOf int64  // when the newest request that showed follow was sent
 }
@@ -306,7 +307,7 @@ func (w *trackingTransport) record(id raft.ServerID, args *raft.AppendEntriesReq
 		if n := len(args.Entries); n > 0 && resp.Success {
 			has = max(has, args.Entries[n-1].Index)
 		}
-		seen.sent, seen.lag = sent, last-min(last, has)
+		seen.sent, seen.lag, seen.has = sent, last-min(last, has), has
 	}
 	w.peers[id] = seen
 }
@@ -430,4 +431,14 @@ func (w *trackingTransport) followerProgress(term uint64, id raft.ServerID, with
 		return 0, false
 	}
 	return seen.lag, seen.follow && w.leaseClock()-seen.sent <= int64(within)
+}
+
+// followerHas returns the newest entry that a follower had at its last answer in the term.
+func (w *trackingTransport) followerHas(term uint64, id raft.ServerID) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.term != term {
+		return 0
+	}
+	return w.peers[id].has
 }

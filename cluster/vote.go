@@ -14,6 +14,10 @@ var errNoRoom = errors.New("cluster: the node's disk has no room for changes")
 // intercept sees each request of another member before Raft does, and reports whether it answered
 // it.
 func (g *group) intercept(rpc *raft.RPC) bool {
+	if _, asked := rpc.Command.(*raft.TimeoutNowRequest); asked && g.isFilling() {
+		rpc.Respond(nil, errNotCaughtUp)
+		return true
+	}
 	g.skipCovered(rpc)
 	return g.answerHeartbeat(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
 }
@@ -55,8 +59,8 @@ func changesRows(l *raft.Log) bool {
 // hasNoRoom reports whether the node's disk has no room for changes.
 func (g *group) hasNoRoom() bool { return g.spent != nil && g.spent() }
 
-// interceptVote lets this member vote for a candidate that it still takes for a non-voter. Raft
-// refuses such votes, and a group of two that grew to three could then be stuck: the leader and the
+// interceptVote lets this member vote for a candidate that it takes for a non-voter, or has not heard of.
+// Raft refuses such votes, and a group of two that grew to three could then be stuck: the leader and the
 // new voter agreed on the growth and the leader died; the third member had not heard of the growth,
 // so it would not vote for the new voter, and its own log is too short to win.
 //
@@ -76,7 +80,7 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 	switch asks := rpc.Command.(type) {
 	case *raft.RequestPreVoteRequest:
 		leader, _ := g.raft.LeaderWithID()
-		if !g.isNonVoter(asks.ID) && (leader == "" || !g.leaderIsSilent()) || !g.wouldGrant(asks) {
+		if !g.isNoVoter(asks.ID) && (leader == "" || !g.leaderIsSilent()) || !g.wouldGrant(asks) {
 			return false
 		}
 		rpc.Respond(&raft.RequestPreVoteResponse{
@@ -86,7 +90,7 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 		}, nil)
 		return true
 	case *raft.RequestVoteRequest:
-		if g.isNonVoter(asks.ID) {
+		if g.isNoVoter(asks.ID) {
 			// Without the candidate's name, Raft decides by the logs and by its vote in this term
 			// alone.
 			nameless := *asks
@@ -112,18 +116,18 @@ func (g *group) leaderIsSilent() bool {
 	return g.raft.State() == raft.Follower && g.tracking.silence.since(g.tuning.clock()) >= int64(silentLeader)
 }
 
-// isNonVoter reports whether this member's configuration has the candidate as a non-voter.
-func (g *group) isNonVoter(id []byte) bool {
+// isNoVoter reports whether this member's configuration does not have the candidate as a voter.
+func (g *group) isNoVoter(id []byte) bool {
 	future := g.raft.GetConfiguration()
 	if future.Error() != nil {
 		return false
 	}
 	for _, server := range future.Configuration().Servers {
 		if server.ID == raft.ServerID(id) {
-			return server.Suffrage == raft.Nonvoter
+			return server.Suffrage != raft.Voter
 		}
 	}
-	return false
+	return true
 }
 
 // wouldGrant reports whether Raft would grant the pre-vote if it came from a voter. A pre-vote

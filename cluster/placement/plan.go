@@ -85,9 +85,9 @@ type Step struct {
 	Kind   StepKind
 	Shard  storage.Shard
 	Node   string // the node that the step is about
-	Leader string // the node that carries it out; not set for host and drop
+	Leader string // the node that carries it out, or leads the shard
 	Term   uint64 // the leader's
-	Last   uint64 // newest entry in the leader's log, for drop
+	Last   uint64 // newest entry in the leader's log
 	Reason string
 }
 

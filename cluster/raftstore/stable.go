@@ -30,6 +30,23 @@ func (s *StableStore) Set(name, value []byte) error {
 	return nil
 }
 
+// SetInTerm writes a row and the term of a group that has never run, and returns when both are on disk.
+func (s *StableStore) SetInTerm(name, value []byte, term uint64) (err error) {
+	batch := s.db.NewBatch()
+	defer func() { err = errors.Join(err, batch.Close()) }()
+	err = errors.Join(
+		batch.Set(Key(s.shard, KindStable, name), value, nil),
+		batch.Set(Key(s.shard, KindStable, []byte(termName)), binary.BigEndian.AppendUint64(nil, term), nil),
+	)
+	if err == nil {
+		err = batch.Commit(pebble.Sync)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s of shard %d: %w", name, s.shard, err)
+	}
+	return nil
+}
+
 // Get reads a row; nil if it does not exist.
 func (s *StableStore) Get(name []byte) ([]byte, error) {
 	return ReadRow(s.db, Key(s.shard, KindStable, name))
