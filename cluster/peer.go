@@ -405,8 +405,15 @@ type trackedConn struct {
 	once  sync.Once
 }
 
-// SyscallConn gives access to the socket, as net.TCPConn's does.
+// SyscallConn gives access to the socket, as net.TCPConn's does. With TLS the socket is good for looks
+// at its state alone: bytes that are written to it are not encrypted. See Plain.
 func (c *trackedConn) SyscallConn() (syscall.RawConn, error) { return socket(c.Conn) }
+
+// Plain reports whether the bytes of the connection are those of its socket: there is no TLS between.
+func (c *trackedConn) Plain() bool {
+	_, tcp := c.Conn.(*net.TCPConn)
+	return tcp
+}
 
 // socket returns the socket of a connection.
 func socket(conn net.Conn) (syscall.RawConn, error) {

@@ -306,6 +306,37 @@ func TestPeerPort_TLS(t *testing.T) {
 	}
 }
 
+// A connection of the peer port says whether there is TLS between it and its socket, on both sides.
+func TestPeerPort_PlainConnections(t *testing.T) {
+	t.Parallel()
+	ours := authority(t, "ours")
+	for _, secure := range []bool{false, true} {
+		w := newPeerNetwork(t)
+		var first, second *peerTLS
+		if secure {
+			first, second = ours("a"), ours("b")
+		}
+		a, b := w.add("a", "one", first), w.add("b", "one", second)
+		accepted := make(chan net.Conn, 1)
+		go func() {
+			conn, err := b.httpListener().Accept()
+			if err != nil {
+				t.Error(err)
+			}
+			accepted <- conn
+		}()
+		dialed, err := a.dialHTTP(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, conn := range []net.Conn{dialed, <-accepted} {
+			if plain := conn.(interface{ Plain() bool }).Plain(); plain == secure {
+				t.Errorf("with TLS: %t; a connection says that it is plain: %t", secure, plain)
+			}
+		}
+	}
+}
+
 func BenchmarkPeerPort_Call(b *testing.B) {
 	w := newPeerNetwork(b)
 	a := w.add("a", "one", nil)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/tls"
 	"net"
+	"syscall"
 )
 
 // Clients may connect over TLS: then the listener of Serve gives *tls.Conn, and the
@@ -15,6 +16,27 @@ func socket(c net.Conn) net.Conn {
 		return secure.NetConn()
 	}
 	return c
+}
+
+// rawWriter returns the socket of a connection for writes past the connection, or nil where they
+// would be read by others: with TLS. A connection of a node has TLS below its own type and gives its
+// socket for looks at its state, so a type other than TCP's has to say that nothing is between.
+func rawWriter(c net.Conn) syscall.RawConn {
+	if _, tcp := c.(*net.TCPConn); !tcp {
+		told, tells := c.(interface{ Plain() bool })
+		if !tells || !told.Plain() {
+			return nil
+		}
+	}
+	sys, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sys.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // cut closes a connection at once. Closing TLS would say goodbye to the client first, and

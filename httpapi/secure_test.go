@@ -170,6 +170,90 @@ func TestSecure_Streams(t *testing.T) {
 	}
 }
 
+// peerPort is a listener of connections as the cluster gives those of nodes.
+type peerPort struct {
+	net.Listener
+	wrap func(net.Conn) net.Conn
+}
+
+func (p peerPort) Accept() (net.Conn, error) {
+	c, err := p.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return p.wrap(c), nil
+}
+
+// plainPeer is a connection of a node without TLS, below the cluster's own type.
+type plainPeer struct{ *net.TCPConn }
+
+func (plainPeer) Plain() bool { return true }
+
+// Another node gets a stream within TLS: the socket below it takes no bytes past TLS. Without TLS
+// the stream writes to the socket at once.
+func TestSecure_StreamsToNodes(t *testing.T) {
+	t.Parallel()
+	pair, roots := certified(t)
+	for _, row := range []struct {
+		name string
+		wrap func(net.Conn) net.Conn
+		dial func(addr string) (net.Conn, error)
+		raw  bool
+	}{
+		{
+			"TLS",
+			func(c net.Conn) net.Conn {
+				return tracked{tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}})}
+			},
+			func(addr string) (net.Conn, error) {
+				return tls.Dial("tcp", addr, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots})
+			},
+			false,
+		},
+		{
+			"plain",
+			func(c net.Conn) net.Conn { return plainPeer{c.(*net.TCPConn)} },
+			func(addr string) (net.Conn, error) { return net.Dial("tcp", addr) },
+			true,
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			f := newFakeStream()
+			b.engine.stream = f
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = b.ServePeers(peerPort{ln, row.wrap}) }()
+			c, err := row.dial(ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, "GET "+streamPath+" HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			l := <-f.started
+			ready := make(chan struct{})
+			if done := l.Send([]byte("id: 1\n\n"), func() { close(ready) }); done {
+				close(ready)
+			} else if row.raw {
+				t.Error("the socket did not get the event at once")
+			}
+			<-ready
+			l.End()
+			if all, err := io.ReadAll(c); err != nil || !strings.HasSuffix(string(all), "\r\n\r\nid: 1\n\n") {
+				t.Errorf("the stream has %q, %v", all, err)
+			}
+		})
+	}
+}
+
 func TestSecure_ShutdownCutsOff(t *testing.T) {
 	t.Parallel()
 	b, connect := secured(t)

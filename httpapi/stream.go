@@ -115,10 +115,7 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 		s.waits.leave(from)
 		return err
 	}
-	st := &stream{server: s, conn: x.conn, source: source, from: from}
-	if sys, ok := x.conn.Conn.(syscall.Conn); ok {
-		st.raw, _ = sys.SyscallConn()
-	}
+	st := &stream{server: s, conn: x.conn, source: source, from: from, raw: rawWriter(x.conn.Conn)}
 	s.detach(x, st, func() { source.Start(st) })
 	return nil
 }

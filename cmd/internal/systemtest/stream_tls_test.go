@@ -1,0 +1,99 @@
+package systemtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// clusterCertificate writes a certificate that is its own authority, and returns the flags of nodes
+// that prove themselves with it.
+func clusterCertificate(t *testing.T) []string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nodes"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(crand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, secret := filepath.Join(dir, "node.pem"), filepath.Join(dir, "node.key")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, secret: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"--cluster-cert", cert, "--cluster-key", secret, "--cluster-ca", cert}
+}
+
+// With TLS between nodes a stream comes by way of both nodes: of the owner, and of the one that the
+// owner sends it to.
+func TestStream_TLSBetweenNodes(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := limited(t, 2*time.Minute)
+	defer cancel()
+	flags := append(clusterCertificate(t), "--shards", "2")
+	network := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(256))
+	env := []string{"SWITCHYARD_GOSSIP_KEY=" + fleetKey}
+	var nodes []*Process
+	for n, name := range []string{"first", "second"} {
+		host := network + strconv.Itoa(n+1)
+		own := append(slices.Clone(flags), "--node-name", name, "--peer", host+":7947", "--gossip", host+":7946")
+		if n > 0 {
+			own = append(own, "--join", network+"1:7946")
+		}
+		node, err := Launch(ctx, binary(t), filepath.Join(t.TempDir(), name), env, own...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(node.Kill)
+		nodes = append(nodes, node)
+	}
+	o, err := NewClient(nodes[0].URL, "", 1).Onboard(ctx, "Hall", "hall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streams []*Stream
+	for _, node := range nodes {
+		s, err := NewClient(node.URL, o.Token.Token, 1).Listen(ctx, o.Workspace.ID, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		streams = append(streams, s)
+	}
+	made, err := NewClient(nodes[0].URL, o.Token.Token, 1).Do(ctx, http.MethodPost, "/workspaces/"+o.Workspace.ID+"/issues", object{"title": "told"})
+	if err != nil || made.Status != http.StatusCreated {
+		t.Fatalf("%v, %+v", err, made)
+	}
+	for n, s := range streams {
+		if e, err := s.Next(); err != nil || e.Type != "issue.created" || e.Data.Title != "told" {
+			t.Errorf("node %d: %+v, %v", n+1, e, err)
+		}
+	}
+}
