@@ -277,6 +277,9 @@ func (t *forwarding) send(node string) bool {
 			return false
 		}
 	}
+	if t.final = t.refuseWait(); t.final != nil {
+		return false
+	}
 	conn, err := s.pools.get(node, t.deadline(), t.repeats())
 	if err != nil {
 		s.metrics.forwarded("not_sent")

@@ -17,12 +17,14 @@ import (
 const lookEvery = time.Second
 
 // leavers has the requests that wait at other nodes, and abandons those whose clients have left.
+// When the node shuts down it abandons all.
 type leavers struct {
 	mu sync.Mutex
 	// waiting has the clients' connections by those to the other nodes. The connection of a
 	// request that was abandoned is nil.
 	waiting map[*peerConn]*conn
 	timer   *time.Timer // nil while no request waits
+	ended   bool        // the node shuts down
 }
 
 // waitingPeer is a request that waits at another node.
@@ -39,6 +41,10 @@ func (l *leavers) enter(w waitingPeer) {
 		l.waiting = map[*peerConn]*conn{}
 	}
 	l.waiting[w.peer] = w.client
+	if l.ended {
+		l.drop(w.peer)
+		return
+	}
 	if l.timer == nil {
 		l.timer = time.AfterFunc(lookEvery, l.tick)
 	}
@@ -91,15 +97,14 @@ func (l *leavers) abandon(w waitingPeer) {
 	if l.waiting[w.peer] != w.client {
 		return
 	}
-	l.waiting[w.peer] = nil
-	_ = w.peer.conn.SetReadDeadline(time.Unix(1, 0)) // an error says that it is closed
+	l.drop(w.peer)
 }
 
-// errAbandoned ends a request whose client has left.
-var errAbandoned = errors.New("the client has closed the connection")
+// errAbandoned ends a request whose client has left, or whose node shuts down.
+var errAbandoned = errors.New("the request no longer waits")
 
 // askWaiting is ask for a request that asks to wait. It returns errAbandoned if the client leaves
-// meanwhile.
+// meanwhile, or the node shuts down.
 func (t *forwarding) askWaiting(peer *peerConn) (began bool, err error) {
 	if began, err = peer.put(&t.sent, t.deadline()); err != nil {
 		return began, err
@@ -113,10 +118,15 @@ func (t *forwarding) askWaiting(peer *peerConn) (began bool, err error) {
 	return true, err
 }
 
-// abandoned is the answer to a request whose client has left. Nobody may read it.
+// abandoned is the answer to a request that was abandoned. Nobody may read it if the client has left.
+// The other node may have carried out a change before it noticed.
 func (t *forwarding) abandoned() error {
-	if t.server.onlyReads(t.x) {
-		return t.x.finalError(tracker.NotApplied("The client has closed the connection."))
+	message := "The client has closed the connection."
+	if t.server.draining.Load() {
+		message = "The node is shutting down."
 	}
-	return tracker.OutcomeUnknown("The client has closed the connection.")
+	if t.server.onlyReads(t.x) {
+		return t.x.finalError(tracker.NotApplied(message))
+	}
+	return tracker.OutcomeUnknown(message)
 }

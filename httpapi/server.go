@@ -42,6 +42,8 @@ type Server struct {
 	description []byte
 	// draining is set when connections are to end after the response in progress.
 	draining atomic.Bool
+	// stopping is set before, when the node begins to stop.
+	stopping atomic.Bool
 	budget   *budget
 	waits    *waitingShares
 	// onboarding and anonymous limit unknown callers by address, and founders limits
@@ -210,13 +212,15 @@ func (s *Server) serveOn(l *listener) error {
 }
 
 // Shutdown stops accepting, lets the requests in progress finish and closes their
-// connections. Requests that have not arrived after Config.ReceiveGrace are answered with 408. When ctx ends
+// connections. Requests that have not arrived after Config.ReceiveGrace are answered with 408, those
+// that wait at other nodes with 503. When ctx ends
 // first, what is left is cut off and ctx's error returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
 	listeners := s.listeners
 	s.mu.Unlock()
+	s.stopping.Store(true)
 	s.draining.Store(true)
 	for _, l := range listeners {
 		_ = l.Close() // again, and with its error, by fasthttp
@@ -225,6 +229,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		l.closeSilent()
 	}
 	s.endStreams()
+	s.leavers.end()
 	s.unpark(ctx)
 	grace := time.AfterFunc(s.cfg.ReceiveGrace, func() {
 		for _, l := range listeners {

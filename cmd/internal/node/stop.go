@@ -25,7 +25,10 @@ func (n *Node) Stop(ctx context.Context) error {
 	step("the scheduled backup", func() error { return n.schedule.stop(ctx) })
 	if n.engine != nil {
 		// Leaderships move to other nodes while requests are still answered: they are
-		// forwarded there. Without another node, nothing changes.
+		// forwarded there, if they don't wait. Without another node, nothing changes.
+		if n.api != nil {
+			n.api.Leaving()
+		}
 		step("hand over", func() error {
 			if err := n.groups.Leave(ctx); err != nil {
 				n.cfg.Logger.Info("not everything was handed over", "error", err)
