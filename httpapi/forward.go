@@ -303,7 +303,11 @@ func (t *forwarding) send(node string) bool {
 	default:
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
 	}
-	x.forwarded += s.now().Sub(asked)
+	took := s.now().Sub(asked)
+	x.forwarded += took
+	if took > retryMost { // the node served the workspace: another one says at once that it does not
+		t.missing = time.Time{}
+	}
 	endForward(span, err)
 	x.waited = t.waits > 0
 	if err != nil {

@@ -4,7 +4,9 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"switchyard/actors/tracker"
 )
@@ -36,6 +38,34 @@ func TestPark_Forwarded(t *testing.T) {
 			t.Error("the first owner still waits for it")
 		}
 	}
+}
+
+// A request that waits at an owner is passed on each time that the workspace moves, also long after
+// the first time: there was an owner meanwhile.
+func TestPark_ForwardedAgain(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a")
+	a.join(t, "d")
+	var later atomic.Int64 // by how much the time is later than the clock
+	entry.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	const moved = "HTTP/1.1 503 Service Unavailable\r\nSwitchyard-Moved: 1\r\nContent-Length: 0\r\n\r\n"
+	for _, node := range []struct {
+		name, next string
+		waits      time.Duration
+	}{{"b", "c", 0}, {"c", "d", ownerWait + 500*time.Millisecond}} {
+		a.haunt(t, node.name, func(peer net.Conn) {
+			readOne(peer)
+			later.Add(int64(node.waits))
+			a.move(node.next)
+			_, _ = io.WriteString(peer, moved)
+		})
+	}
+	c, r := dial(t, entry.addr)
+	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+		t.Fatal(err)
+	}
+	wantBody(t, r, 201, `{"id":"d"}`)
 }
 
 // A poll compares with its first look, which is lost with the node that made it: the next owner
