@@ -89,11 +89,7 @@ func (t *forwarding) start(node string) error {
 		return err
 	}
 	if t.deadline(); t.waits > 0 || x.streams() {
-		from := sharer(s.client(x))
-		if err := s.waits.enter(from); err != nil {
-			return err
-		}
-		t.from = from
+		return s.share(x)
 	}
 	return nil
 }

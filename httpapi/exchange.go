@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -76,6 +77,8 @@ type exchange struct {
 	arrival, admission, forwarded, ownerless time.Duration
 	spent                                    tracker.Spent
 	trace                                    requestTrace
+	// sharer is the address that the request counts for while it waits; zero: it doesn't.
+	sharer netip.Addr
 	// session says that the credential is that of the console's cookie. sessionEnds is the end
 	// of a session of the operator.
 	session     bool
@@ -110,6 +113,7 @@ func (s *Server) release(x *exchange) {
 	if x.conn != nil && !x.parked {
 		s.budget.release(x.conn, bodyPart)
 	}
+	s.waits.leave(x.takeShare())
 	if x.held != nil {
 		x.held.GiveUp()
 		x.held = nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -148,7 +147,6 @@ type forwarding struct {
 	missing time.Time     // since when nobody served the workspace; zero: somebody does
 	asked   bool          // waits is known
 	waits   time.Duration // that the request asks for
-	from    netip.Addr    // the address it counts for while it waits; zero: it doesn't
 	pause   time.Duration
 	again   bool  // ask again without waiting
 	final   error // no further try may be made
@@ -158,8 +156,6 @@ type forwarding struct {
 // reset makes it ready for another request.
 func (t *forwarding) reset() {
 	s := t.server
-	s.waits.leave(t.from)
-	t.from = netip.Addr{}
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
 	t.server, t.x, t.built, t.missing, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0

@@ -41,17 +41,15 @@ func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
 	if s.draining.Load() {
 		return tracker.Moved("The node is shutting down.")
 	}
-	from := sharer(s.client(x))
-	if err := s.waits.enter(from); err != nil {
+	if err := s.share(x); err != nil {
 		return err
 	}
 	kept := *req // the exchange's own is used again
 	source, err := s.engine().Export(&kept, x.route.Op, in)
 	if err != nil {
-		s.waits.leave(from)
 		return err
 	}
-	l := &lines{server: s, conn: x.conn, source: source, from: from, request: x.id, chunked: x.chunked()}
+	l := &lines{server: s, conn: x.conn, source: source, from: x.takeShare(), request: x.id, chunked: x.chunked()}
 	s.detach(x, l, func() {
 		if !l.begun.Swap(true) {
 			go l.run()

@@ -71,11 +71,10 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	if len(raw)-len(x.body) > s.cfg.MaxHeaderBytes+addedHeaders { // fasthttp could not read the headers again
 		return errHeadersTooLarge()
 	}
-	from := sharer(s.client(x))
-	if err := s.waits.enter(from); err != nil {
+	if err := s.share(x); err != nil {
 		return err
 	}
-	p := &parked{from: from, account: x.account, charged: x.charged, maybe: x.maybe, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
+	p := &parked{from: x.takeShare(), account: x.account, charged: x.charged, maybe: x.maybe, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
 	x.parked = true
 	x.conn.parked.Store(p)
 	x.ctx.HijackSetNoResponse(true)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 // The node that a client asked waits for the one that serves its workspace. That one parks the
@@ -191,6 +192,58 @@ func TestPark_AfterALostAnswer(t *testing.T) {
 			if got.StatusCode != 503 || outcomeOf(got) != "unknown" {
 				t.Errorf("%d %s", got.StatusCode, got.body)
 			}
+		})
+	}
+}
+
+// The node that a client asked gets the workspace while the request is at its former owner. The
+// request counts once for its address, there and here, and not at all when it is done.
+func TestPark_CountsOnceWhereverItWaits(t *testing.T) {
+	t.Parallel()
+	for name, streams := range map[string]bool{"a claim": false, "a stream": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			entry := a.join(t, "a", func(c *Config) { c.Limits.AddressWaiting = 1 })
+			a.haunt(t, "b", func(peer net.Conn) {
+				readOne(peer)
+				if n := entry.waitingCount(); n != 1 {
+					t.Errorf("it counts %d times at its former owner", n)
+				}
+				a.move("a")
+				_, _ = io.WriteString(peer, "HTTP/1.1 503 Service Unavailable\r\nSwitchyard-Moved: 1\r\nContent-Length: 0\r\n\r\n")
+			})
+			once := func() {
+				t.Helper()
+				if n := entry.waitingCount(); n != 1 {
+					t.Errorf("it counts %d times", n)
+				}
+			}
+			if streams {
+				f := newFakeStream()
+				entry.engine.stream = f
+				listenTo(t, entry)
+				if t.Failed() {
+					return
+				}
+				l := <-f.started
+				once()
+				l.End()
+			} else {
+				waits := sleepy(entry, 0)
+				c, r := dial(t, entry.addr)
+				if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+					t.Fatal(err)
+				}
+				w := <-waits
+				testkit.Eventually(t, "it waits, or was refused", func() bool { return len(w.armed) > 0 || w.hasLeft() })
+				once()
+				if len(w.armed) > 0 {
+					(<-w.armed)()
+				}
+				wantBody(t, r, 200, `{"id":"mine"}`)
+			}
+			testkit.Eventually(t, "nothing is counted", func() bool { return entry.waitingCount() == 0 })
 		})
 	}
 }

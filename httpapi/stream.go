@@ -106,16 +106,14 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 	if s.draining.Load() {
 		return tracker.Moved("The node is shutting down.")
 	}
-	from := sharer(s.client(x))
-	if err := s.waits.enter(from); err != nil {
+	if err := s.share(x); err != nil {
 		return err
 	}
 	source, err := s.engine().Listen(req, x.route.Op, in)
 	if err != nil {
-		s.waits.leave(from)
 		return err
 	}
-	st := &stream{server: s, conn: x.conn, source: source, from: from, raw: rawWriter(x.conn.Conn)}
+	st := &stream{server: s, conn: x.conn, source: source, from: x.takeShare(), raw: rawWriter(x.conn.Conn)}
 	s.detach(x, st, func() { source.Start(st) })
 	return nil
 }

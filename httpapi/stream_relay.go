@@ -56,8 +56,7 @@ func (t *forwarding) relay(owner *peerConn) {
 	if credential := t.checked(); credential != "" {
 		t.recognize(credential) // the other node has sent 200
 	}
-	r := &relay{server: t.server, client: x.conn, owner: owner, from: t.from}
-	t.from = netip.Addr{} // it counts on
+	r := &relay{server: t.server, client: x.conn, owner: owner, from: x.takeShare()}
 	t.server.detach(x, r, func() { go r.pump() })
 	x.ctx.Response.Reset()
 }

@@ -33,6 +33,26 @@ func (w *waitingShares) enter(addr netip.Addr) error {
 	return nil
 }
 
+// share counts a request among those of its address that wait, once. release counts it off, unless
+// takeShare has passed the count on.
+func (s *Server) share(x *exchange) error {
+	if x.sharer.IsValid() {
+		return nil
+	}
+	from := sharer(s.client(x))
+	if err := s.waits.enter(from); err != nil {
+		return err
+	}
+	x.sharer = from
+	return nil
+}
+
+// takeShare returns the address that the request counts for. The caller counts it off.
+func (x *exchange) takeShare() (from netip.Addr) {
+	from, x.sharer = x.sharer, netip.Addr{}
+	return from
+}
+
 func (w *waitingShares) leave(addr netip.Addr) {
 	if w.limit <= 0 || !addr.IsValid() {
 		return
