@@ -35,11 +35,13 @@ func (s *Server) admit(x *exchange, req *tracker.Request) error {
 			return err
 		}
 	}
-	if err := s.limit(x, &req.Caller); err != nil {
-		return err
-	}
-	if err := s.limitWorkspace(x, req); err != nil {
-		return err
+	if !x.introduces() { // the request itself follows, and is counted then
+		if err := s.limit(x, &req.Caller); err != nil {
+			return err
+		}
+		if err := s.limitWorkspace(x, req); err != nil {
+			return err
+		}
 	}
 	if op.Kind == tracker.Query {
 		return nil

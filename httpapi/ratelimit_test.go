@@ -63,3 +63,34 @@ func TestRateLimits_Bounded(t *testing.T) {
 		t.Errorf("%d buckets after all were full again", n)
 	}
 }
+
+// The first large request of a caller by way of another node counts once, although that node asks first
+// whether it is admitted.
+func TestRateLimits_CountLargeRequestsOnce(t *testing.T) {
+	t.Parallel()
+	limit := func(c *Config) { c.Rate = Rate{Requests: 1, Per: time.Hour} }
+	a := newAtlas("b")
+	entry := a.join(t, "a", limit)
+	a.join(t, "b", limit)
+	body := largeBody()
+	if got := entry.raw(t, 1, largeHead(body)+body)[0]; got.StatusCode != 201 || got.Header.Get("RateLimit-Remaining") != "0" {
+		t.Errorf("%d %v %s", got.StatusCode, got.Header, got.body)
+	}
+}
+
+// Clients can't ask whether a request is admitted: each of their requests counts, at each node.
+func TestRateLimits_CountClientsThatSayTheyAreNodes(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	limit := func(c *Config) { c.Rate = Rate{Requests: 4, Per: time.Hour} }
+	entry, owner := a.join(t, "a", limit), a.join(t, "b", limit)
+	for n, node := range []*bundle{entry, owner, entry, owner} {
+		got := node.do(t, "POST", things, thingBody, "Switchyard-Introduces: 1", "Trailer: Switchyard-Introduces")
+		if want := itoa(3 - n); got.StatusCode != 201 || got.Header.Get("RateLimit-Remaining") != want {
+			t.Errorf("request %d: %d %v %s", n+1, got.StatusCode, got.Header, got.body)
+		}
+	}
+	for _, node := range []*bundle{entry, owner} {
+		tooMany(t, node.do(t, "POST", things, thingBody, "Switchyard-Introduces: 1"), "--rate-limit")
+	}
+}
