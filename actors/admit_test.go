@@ -212,6 +212,38 @@ func TestAdmit_DeletedTokenStopsAtOnce(t *testing.T) {
 	}
 }
 
+// A remembered caller has the roles that its sponsors have now.
+func TestAdmit_ForgetsWithTheRoleOfASponsor(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.OpenOnboarding = true })
+	mine := b.onboard("mine")
+	mint := func(credential string, in tracker.CreateTokenIn) string {
+		t.Helper()
+		var made tracker.CreatedToken
+		in.Name, in.Permissions = "x", []byte(`"admin"`)
+		b.run(mine, credential, tracker.CreateToken, &in, &made)
+		return made.Secret
+	}
+	var bob tracker.Member
+	b.run(mine, mine.credential, tracker.AddMember, &tracker.AddMemberIn{Name: tracker.Some("Bob"), Role: tracker.RoleAdmin}, &bob)
+	asOwner := mint(mint(mine.credential, tracker.CreateTokenIn{UserID: bob.UserID}), tracker.CreateTokenIn{UserID: tracker.UserID(mine.user)})
+	credentials := []string{asOwner, mint(asOwner, tracker.CreateTokenIn{}), mint(asOwner, tracker.CreateTokenIn{AgentID: "bot"})}
+	for _, credential := range credentials {
+		b.admitted(mine.id, credential, tracker.ListTokens)
+	}
+	b.run(mine, mine.credential, tracker.PatchMember, &tracker.PatchMemberIn{UserID: bob.UserID, Role: tracker.RoleMember}, nil)
+	for _, credential := range credentials {
+		_, err := b.admit(mine.id, credential, tracker.ListTokens)
+		wantCode(t, err, tracker.CodeForbidden)
+		b.admitted(mine.id, credential, tracker.ListIssues)
+	}
+	b.run(mine, mine.credential, tracker.RemoveMember, &tracker.MemberIn{UserID: bob.UserID}, nil)
+	for _, credential := range credentials {
+		_, err := b.admit(mine.id, credential, tracker.ListIssues)
+		wantCode(t, err, tracker.CodeUnauthorized)
+	}
+}
+
 // A caller resolved while its token is deleted must not stay in the cache after the
 // deletion.
 func TestAdmit_ResolvedDuringADeletion(t *testing.T) {

@@ -102,7 +102,7 @@ func TestStepCaller_SurvivesTheWay(t *testing.T) {
 		Role: tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
 		Teams:  map[storage.ID]struct{}{{5}: {}, {6}: {}},
 		Joined: "2026-11-20T21:30:00.123Z", Importing: true, RequestsPerSecond: &rate,
-		Maker: &tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorAgent, ID: "a", Sponsor: "u"}, Teams: map[storage.ID]struct{}{{7}: {}}},
+		Maker: &tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorAgent, ID: "a", Sponsor: "u", Via: []tracker.UserID{"v", "w"}}, Teams: map[storage.ID]struct{}{{7}: {}}},
 	}
 	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {
 		t.Errorf("a caller has %d fields, %d are sent", want, got)

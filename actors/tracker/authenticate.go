@@ -63,7 +63,7 @@ func Authenticate(v *storage.View, c Credential) (Principal, error) {
 func tokenPrincipal(home *storage.View, id storage.ID, g *tokenGrant) (p Principal, err error) {
 	p = Principal{
 		Type: g.ActorType, ID: g.ActorID, Kind: WorkspaceToken, Token: id.String(), Home: home.Workspace(),
-		Permissions: g.Permissions, Confined: g.Confined, Sponsor: g.Sponsor,
+		Permissions: g.Permissions, Confined: g.Confined, Sponsor: g.Sponsor, Via: g.Via,
 	}
 	if g.ExpiresAt != nil {
 		p.Expires = g.ExpiresAt.Time()
@@ -159,7 +159,10 @@ func (c *Caller) setRole(v *storage.View) (err error) {
 			return NotFound("workspace")
 		}
 		c.Role, c.Joined = m.Value.Role, m.Value.CreatedAt
-		return nil
+		if c.Home == v.Workspace() {
+			c.Role, err = sponsoredRole(v, &c.Principal, c.Role)
+		}
+		return err
 	case ActorAgent:
 		role := RoleMember
 		if c.Permissions.Includes(PermAdmin) {

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"slices"
 	"time"
 
 	"switchyard/storage"
@@ -32,9 +33,17 @@ const (
 	RoleGuest  Role = "guest"
 )
 
+var rolesDown = []Role{RoleOwner, RoleAdmin, RoleMember, RoleGuest}
+
 // EnumValues implements Enumerated.
-func (Role) EnumValues() []string {
-	return enumTexts([]Role{RoleOwner, RoleAdmin, RoleMember, RoleGuest})
+func (Role) EnumValues() []string { return enumTexts(rolesDown) }
+
+// atMost returns the lower of two roles.
+func (r Role) atMost(most Role) Role {
+	if slices.Index(rolesDown, most) > slices.Index(rolesDown, r) {
+		return most
+	}
+	return r
 }
 
 // Principal is the user or agent that a credential stands for, in any workspace.
@@ -54,11 +63,14 @@ type Principal struct {
 	Expires time.Time
 	// Used is the time of the last recorded use of a workspace token; zero: never.
 	Used time.Time
-	// Sponsor is the member responsible for an agent's token or an OAuth client: the
-	// user who made it, or the sponsor of the agent that made it. The credential ends
-	// when the sponsor leaves the workspace, and its role is no higher than the
+	// Sponsor is the member responsible for a token or an OAuth client: the user who made
+	// it, or the sponsor of the agent that made it. The credential ends when the sponsor
+	// leaves the workspace that stores it, and its role there is no higher than the
 	// sponsor's.
 	Sponsor UserID
+	// Via are further members with the effect of a sponsor: those whom the credential
+	// depended on that made this one.
+	Via []UserID `json:",omitempty"`
 	// SCIM holds the scopes of a SCIM connection, which gives access to its own
 	// workspace's SCIM base only; 0 for other credentials.
 	SCIM SCIMScopes

@@ -106,7 +106,7 @@ var openConsoleOp = NewCommand[openConsoleIn, OpenedConsole]("OpenConsoleHere", 
 	}
 	return tx.addConsole(token.Value.Permissions, tokenGrant{
 		ActorType: g.ActorType, ActorID: g.ActorID, Provider: g.Provider, Permissions: g.Permissions, Confined: g.Confined,
-		CreatedByID: g.ActorID, Sponsor: g.Sponsor, OpenedWith: g.ID, ExpiresAt: &until,
+		CreatedByID: g.ActorID, Sponsor: g.Sponsor, Via: g.Via, OpenedWith: g.ID, ExpiresAt: &until,
 	})
 }, Audits(auditToken))
 

@@ -69,7 +69,7 @@ func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
 func clientPrincipal(home storage.ID, s *oauthSecret) Principal {
 	return Principal{
 		Type: ActorAgent, ID: string(s.ID), Kind: OAuthAccessToken, Token: string(s.ID), Home: home,
-		Permissions: s.Permissions, Confined: true, Sponsor: s.Sponsor,
+		Permissions: s.Permissions, Confined: true, Sponsor: s.Sponsor, Via: s.Via,
 	}
 }
 

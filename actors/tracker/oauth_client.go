@@ -44,6 +44,8 @@ type oauthSecret struct {
 	// Sponsor is the member with whose membership the client ends; see
 	// Principal.Sponsor.
 	Sponsor UserID `json:"sponsor,omitempty"`
+	// Via are the other members on whom the client depends; see Principal.Via.
+	Via []UserID `json:"via,omitempty"`
 }
 
 var oauthClients = storage.Table[OAuthClient]{

@@ -36,6 +36,10 @@ func createOAuthClient(tx *Tx, in *CreateOAuthClientIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	sponsor, via, err := tx.responsible()
+	if err != nil {
+		return Reply{}, err
+	}
 	if err := tx.countRecord(oauthClientTable, 1); err != nil {
 		return Reply{}, err
 	}
@@ -55,7 +59,7 @@ func createOAuthClient(tx *Tx, in *CreateOAuthClientIn) (Reply, error) {
 	if _, err := oauthClients.Insert(tx, &c); err != nil {
 		return Reply{}, fmt.Errorf("add an OAuth client: %w", err)
 	}
-	secretRow := oauthSecret{ID: c.ID, Hash: credential.Hash[:], Permissions: p, Scopes: c.Scopes, Sponsor: tx.Caller.sponsor()}
+	secretRow := oauthSecret{ID: c.ID, Hash: credential.Hash[:], Permissions: p, Scopes: c.Scopes, Sponsor: sponsor, Via: via}
 	if _, err := oauthSecrets.Insert(tx, &secretRow); err != nil {
 		return Reply{}, fmt.Errorf("add an OAuth client's secret: %w", err)
 	}

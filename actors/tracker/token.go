@@ -56,6 +56,8 @@ type tokenGrant struct {
 	// Sponsor is the member with whose membership the token ends; see
 	// Principal.Sponsor.
 	Sponsor UserID `json:"sponsor,omitempty"`
+	// Via are the other members on whom the token depends; see Principal.Via.
+	Via []UserID `json:"via,omitempty"`
 	// Console marks a console session, and OpenedWith is the token that opened it; empty
 	// if an identity provider did.
 	Console    bool    `json:"console,omitempty"`

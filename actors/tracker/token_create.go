@@ -101,7 +101,10 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 		return Reply{}, err
 	}
 	grant.Provider, grant.Permissions, grant.ExpiresAt = in.Provider, p, snooze(in.ExpiresAt.Ptr())
-	grant.CreatedByID, grant.Sponsor = tx.Caller.ID, tx.Caller.sponsor()
+	grant.CreatedByID = tx.Caller.ID
+	if grant.Sponsor, grant.Via, err = tx.responsible(); err != nil {
+		return Reply{}, err
+	}
 	t, err := tx.addToken(in.Name, stored, grant)
 	if err != nil {
 		return Reply{}, err

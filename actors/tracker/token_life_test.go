@@ -225,3 +225,109 @@ func TestNoteTokenUses(t *testing.T) {
 	}
 	w.verify()
 }
+
+// A token for somebody else depends on the member who made it, and so does each credential
+// that is made with it: the member may have the secrets of all.
+func TestRemoveMember_EndsWhatTheyMintedAsSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	id := home.Workspace.ID
+	bob, bobs := w.member(home, RoleAdmin, "admin")
+	carol, carols := w.member(home, RoleAdmin, "admin")
+	asOwner := w.mintAs(bobs, home, CreateTokenIn{UserID: home.Workspace.OwnerID, Permissions: words("admin")})
+	console := decode[OpenedConsole](t, w.must("", "", OpenConsole, &OpenConsoleIn{Token: asOwner.Secret, Life: time.Hour}).Body)
+	second := w.mintAs(asOwner.Secret, home, CreateTokenIn{Permissions: words("admin")})
+	agent := w.mintAs(second.Secret, home, CreateTokenIn{ActorType: ActorAgent, Permissions: words("admin")})
+	client := decode[CreatedOAuthClient](t, w.must(agent.Secret, id, CreateOAuthClient, &CreateOAuthClientIn{Name: "c", Permissions: words("admin")}).Body)
+	access := w.access(client, "")
+	asCarol := w.mintAs(access, home, CreateTokenIn{UserID: carol, Permissions: words("admin")})
+	last := w.mintAs(asCarol.Secret, home, CreateTokenIn{AgentID: "bot"})
+	stays := w.mintAs(carols, home, CreateTokenIn{UserID: home.Workspace.OwnerID})
+	ends := []string{asOwner.Secret, console.Secret, second.Secret, agent.Secret, access, asCarol.Secret, last.Secret}
+	for i, credential := range append([]string{stays.Secret}, ends...) {
+		if !w.good(credential, id) {
+			t.Fatalf("credential %d is not good to begin with", i)
+		}
+	}
+	w.must(home.Token.Secret, id, RemoveMember, &MemberIn{bob})
+	for i, credential := range ends {
+		if w.good(credential, id) {
+			t.Errorf("credential %d outlived the membership of its maker", i)
+		}
+	}
+	_, err := w.ask("", "", GrantOAuthToken, &OAuthTokenIn{Authorization: basic(client.ClientID, client.ClientSecret), GrantType: "client_credentials"})
+	wantCode(t, err, CodeUnauthorized)
+	if !w.good(stays.Secret, id) {
+		t.Error("a token that another member made has ended")
+	}
+	w.verify()
+}
+
+// A token for somebody else has no higher role than each member it depends on, so that a
+// former admin can't become one again.
+func TestPatchMember_CapsWhatTheyMintedAsSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	id := home.Workspace.ID
+	bob, bobs := w.member(home, RoleAdmin, "admin")
+	asOwner := w.mintAs(bobs, home, CreateTokenIn{UserID: home.Workspace.OwnerID, Permissions: words("admin")}).Secret
+	second := w.mintAs(asOwner, home, CreateTokenIn{Permissions: words("admin")}).Secret
+	agent := w.mintAs(asOwner, home, CreateTokenIn{AgentID: "bot", Permissions: words("admin")}).Secret
+	client := decode[CreatedOAuthClient](t, w.must(asOwner, id, CreateOAuthClient, &CreateOAuthClientIn{Name: "c", Permissions: words("admin")}).Body)
+	private := w.team(home.Token.Secret, id, &CreateTeamIn{Name: "Hidden", Key: "HID", IsPublic: Some(false)})
+	w.must(home.Token.Secret, id, PutTeamMember, &TeamMemberIn{ID: private.ID, UserID: home.Workspace.OwnerID})
+	for _, role := range []Role{RoleAdmin, RoleMember, RoleGuest, RoleAdmin} {
+		w.must(home.Token.Secret, id, PatchMember, &PatchMemberIn{bob, role})
+		for i, credential := range []string{asOwner, second, agent, w.access(client, "")} {
+			if _, err := w.ask(credential, id, ListTokens, &PageIn{}); (err == nil) != (role == RoleAdmin) {
+				t.Errorf("%s: credential %d lists tokens: %v", role, i, err)
+			}
+			w.must(credential, id, ListIssues, &ListIssuesIn{})
+		}
+		if _, err := w.ask(asOwner, id, TeamByID, &TeamByIDIn{ID: private.ID}); (err == nil) != (role != RoleGuest) {
+			t.Errorf("%s: a token for the owner and a private team of theirs: %v", role, err)
+		}
+		if _, err := w.ask(asOwner, id, PatchMember, &PatchMemberIn{bob, role}); (err == nil) != (role == RoleAdmin) {
+			t.Errorf("%s: a token for the owner changes roles: %v", role, err)
+		}
+	}
+	described := decode[ConsoleSession](t, w.must(asOwner, "", DescribeConsole, &None{}).Body)
+	if *described.Role != string(RoleAdmin) {
+		t.Errorf("an admin's token for the owner has the role %s", *described.Role)
+	}
+	w.verify()
+}
+
+// The members that a credential depends on are bounded, and nobody is counted twice.
+func TestCreateToken_DependsOnTooManyMembers(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	id := home.Workspace.ID
+	credential := home.Token.Secret
+	var first UserID
+	for i := range maxVia + 1 {
+		user, _ := w.member(home, RoleAdmin, "admin")
+		if i == 0 {
+			first = user
+		}
+		credential = w.mintAs(credential, home, CreateTokenIn{UserID: user, Permissions: words("admin")}).Secret
+	}
+	for name, in := range map[string]*CreateTokenIn{"for its user": {Name: "x"}, "for another": {Name: "x", UserID: first}, "for an agent": {Name: "x", AgentID: "bot"}} {
+		if _, err := w.ask(credential, id, CreateToken, in); err == nil {
+			t.Errorf("there is a token %s", name)
+		} else {
+			wantCode(t, err, CodeForbidden)
+		}
+	}
+	_, err := w.ask(credential, id, CreateOAuthClient, &CreateOAuthClientIn{Name: "x"})
+	wantCode(t, err, CodeForbidden)
+	w.must(credential, id, ListTokens, &PageIn{})
+	again := home.Token.Secret
+	for range 3 * maxVia {
+		again = w.mintAs(again, home, CreateTokenIn{UserID: first, Permissions: words("admin")}).Secret
+	}
+	w.verify()
+}

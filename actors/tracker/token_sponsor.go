@@ -1,10 +1,15 @@
 package tracker
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"switchyard/storage"
 )
+
+// maxVia bounds Principal.Via. Each entry is a member to read for a request.
+const maxVia = 8
 
 // sponsor returns the member who is responsible for what the caller makes: a user for
 // itself, an agent or OAuth client through the maker of its credential, across any
@@ -16,9 +21,43 @@ func (c *Caller) sponsor() UserID {
 	return c.Sponsor
 }
 
+// sponsors returns the members responsible for the credential, apart from the user that
+// it stands for.
+func (p *Principal) sponsors() []UserID {
+	all := make([]UserID, 0, 1+len(p.Via))
+	for _, m := range append([]UserID{p.Sponsor}, p.Via...) {
+		if m != "" && (p.Type != ActorUser || string(m) != p.ID) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// responsible returns the sponsor of a credential that the caller makes, and the other
+// members that it depends on: those whom the caller's own credential depends on, who may
+// have its secret, too. A credential that another workspace stores has none of these,
+// because its sponsors need not be members here.
+func (tx *Tx) responsible() (sponsor UserID, via []UserID, err error) {
+	c := tx.Caller
+	sponsor = c.sponsor()
+	if c.Home != tx.Workspace() {
+		return sponsor, nil, nil
+	}
+	for _, m := range c.sponsors() {
+		if m != sponsor && !slices.Contains(via, m) {
+			via = append(via, m)
+		}
+	}
+	if len(via) > maxVia {
+		return "", nil, Forbidden(fmt.Sprintf("The new credential would depend on more than %d members besides its maker.", maxVia),
+			"Use a token that its user made, or that the owner or the operator made for the user.")
+	}
+	return sponsor, via, nil
+}
+
 // endCredentialsOf ends the tokens and OAuth clients that a member made, directly or
-// through agents: the member has seen their secrets, and could use them to get in
-// again. Tokens that others made for the member stay: they have no access here without
+// through other credentials: the member has seen their secrets, and could use them to get
+// in again. Tokens that others made for the member stay: they have no access here without
 // the membership, but may have it in other workspaces.
 func (tx *Tx) endCredentialsOf(user UserID) error {
 	prefix := actorKey(nil, sponsored, string(user))
@@ -26,6 +65,18 @@ func (tx *Tx) endCredentialsOf(user UserID) error {
 	if err := tx.Rows(grantByActor, prefix, nil, func(fields, _ []byte) (bool, error) {
 		keys = append(keys, append([]byte(nil), fields[len(prefix):]...))
 		return true, nil
+	}); err != nil {
+		return fmt.Errorf("list a member's tokens: %w", err)
+	}
+	if err := tokenGrants.Scan(tx, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		if !bytes.Contains(rec.JSON(), []byte(`"via":`)) {
+			return true, nil
+		}
+		g, err := tokenGrants.Decode(rec)
+		if err == nil && slices.Contains(g.Value.Via, user) {
+			keys = append(keys, bytes.Clone(pk))
+		}
+		return true, err
 	}); err != nil {
 		return fmt.Errorf("list a member's tokens: %w", err)
 	}
@@ -37,7 +88,7 @@ func (tx *Tx) endCredentialsOf(user UserID) error {
 	var clients []string
 	if err := oauthSecrets.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		s, err := oauthSecrets.Decode(rec)
-		if err == nil && s.Value.Sponsor == user {
+		if err == nil && (s.Value.Sponsor == user || slices.Contains(s.Value.Via, user)) {
 			clients = append(clients, string(s.Value.ID))
 		}
 		return true, err
@@ -52,23 +103,18 @@ func (tx *Tx) endCredentialsOf(user UserID) error {
 	return nil
 }
 
-// sponsoredRole limits the role of an agent or OAuth client to that of its sponsor, so
-// that a former admin has no admins working for them.
+// sponsoredRole limits the role of a credential to those of its sponsors, so that a former
+// admin has no admins working for them, and acts as nobody else.
 func sponsoredRole(v *storage.View, p *Principal, role Role) (Role, error) {
-	if p.Sponsor == "" {
-		return role, nil
-	}
-	m, err := members.Get(v, memberKey(nil, p.Sponsor))
-	if err != nil {
-		return "", fmt.Errorf("read a member: %w", err)
-	}
-	switch {
-	case m == nil: // its credentials ended with the membership
-		return "", NotFound("workspace")
-	case m.Value.Role == RoleGuest:
-		return RoleGuest, nil
-	case m.Value.Role == RoleMember:
-		return RoleMember, nil
+	for _, sponsor := range p.sponsors() {
+		m, err := members.Get(v, memberKey(nil, sponsor))
+		if err != nil {
+			return "", fmt.Errorf("read a member: %w", err)
+		}
+		if m == nil { // the credential ended with the membership
+			return "", NotFound("workspace")
+		}
+		role = role.atMost(m.Value.Role)
 	}
 	return role, nil
 }
