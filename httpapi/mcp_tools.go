@@ -115,7 +115,8 @@ var toolSpecs = []toolSpec{
 	},
 	{
 		name: "relate", title: "Relate the issue to another", op: tracker.RelateSession,
-		description: "Relate the issue this session works on to another one: when you find that one must be done before the other, or find work that is not this issue's.",
+		description: "Relate the issue this session works on to another one: when you find that one must be done before the other, or find work that is not this issue's. " +
+			"The token that claimed or registered the session must be one that may write issues.",
 		arguments: map[string]string{
 			"type":    "What this issue is to the other: it blocks it, is blocked_by it, was discovered_from it, has led_to it, or relates to it.",
 			"issueId": "The id of the other issue.",

@@ -33,9 +33,11 @@ func sessionIssue(v *View, in *SessionIssueIn) (Reply, error) {
 		return Reply{}, err
 	}
 	body := slices.Clone(reply.Body)
-	all, err := v.relationsOf(id)
-	if err != nil {
-		return Reply{}, err
+	var all []*relationRecord
+	if v.Caller.allowsIssues(Read) {
+		if all, err = v.relationsOf(id); err != nil {
+			return Reply{}, err
+		}
 	}
 	shown := make([]Relation, 0, len(all))
 	for _, r := range all {
@@ -55,6 +57,16 @@ func sessionIssue(v *View, in *SessionIssueIn) (Reply, error) {
 	return Reply{Outcome: Done, Body: append(append(body, relations...), '}')}, nil
 }
 
+// allowsIssues reports whether the caller has a right to issues in general; for a lane token,
+// whether its maker has. A claim lets a lane read its own issue, and no others
+// (LaneMaker.Claimed).
+func (c *Caller) allowsIssues(level Level) bool {
+	if c.Lane != nil {
+		c = c.Maker
+	}
+	return c != nil && c.Allows(Needs{level, "issues"})
+}
+
 // SessionRelationType is the type of a relation that a session may give its issue. The types of
 // duplicates are left out: they close an issue, and only a report ends a session.
 type SessionRelationType RelationType
@@ -72,10 +84,18 @@ type RelateSessionIn struct {
 }
 
 // RelateSession relates the issue of a session that has not ended to another issue. If the relation
-// is there already, nothing changes (Decision 56).
+// is there already, nothing changes (Decision 56). A lane token has no right to issues of its own, so
+// the operation itself looks for that right.
 var RelateSession = NewCommand[RelateSessionIn, RelationAnswer]("RelateSession", "Relate the issue of a session to another", Needs{Write, "sessions"}, relateSession, StrictBody, ForLanes)
 
 func relateSession(tx *Tx, in *RelateSessionIn) (Reply, error) {
+	if !tx.Caller.allowsIssues(Write) {
+		if tx.Caller.Lane == nil {
+			return Reply{}, errLacksRight(Needs{Write, "issues"})
+		}
+		return Reply{}, Forbidden("This needs the right to write issues, which the credential that claimed or registered the session does not have.",
+			"Claim or register with a token that has the write permission or issues:write.")
+	}
 	row, err := tx.session(in.ID)
 	if err != nil {
 		return Reply{}, err

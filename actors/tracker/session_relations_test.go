@@ -41,3 +41,47 @@ func TestRelateSession_SeesWhatItsMakerSees(t *testing.T) {
 	_, err := f.try(mel, RelateSession, &RelateSessionIn{ID: id, Type: SessionRelationType(RelationRelates), IssueID: open.ID})
 	wantCode(t, err, CodeConflict)
 }
+
+// A credential for sessions alone does not relate issues and does not see other issues in relations,
+// by a lane as little as itself.
+func TestRelateSession_WithoutRightsToIssues(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		permissions    string
+		reads, relates bool
+	}{
+		{"sessions:write", false, false},
+		{"sessions:write,issues:read", true, false},
+		{"sessions:write,issues:write", true, true},
+		{"write", true, true},
+	} {
+		f := newAgentFixture(t)
+		own, other, third := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
+		f.run(f.admin, PutRelation, relation(own.ID, RelationBlocks, third.ID))
+		token := f.mint(CreateTokenIn{Name: "b", AgentID: "bot", Permissions: words(row.permissions)}).Secret
+		f.dispatch(own.ID, DispatchIssueIn{AgentID: Some("bot")})
+		c := decode[ClaimedSessions](f, f.run(token, ClaimSessions, &ClaimSessionsIn{LeaseSeconds: 60, Limit: 1}).Body).Sessions[0]
+		for name, credential := range map[string]string{"token": token, "lane": c.LaneToken} {
+			reply, err := f.try(credential, RelateSession, &RelateSessionIn{ID: c.Session.ID, Type: SessionRelationType(RelationBlockedBy), IssueID: other.ID})
+			if (err == nil) != row.relates {
+				t.Errorf("%s, %s: relating answers %s, %v", row.permissions, name, reply.Body, err)
+			}
+			if err != nil {
+				wantCode(t, err, CodeForbidden)
+			}
+		}
+		want := 0
+		if row.reads {
+			want++
+		}
+		if row.relates {
+			want++
+		}
+		if shown := decode[RelatedIssue](t, f.run(c.LaneToken, SessionIssue, &SessionIssueIn{ID: string(own.ID)}).Body); shown.Title != own.Title || len(shown.Relations) != want {
+			t.Errorf("%s: the lane sees %+v", row.permissions, shown)
+		}
+		if _, err := f.try(token, SessionIssue, &SessionIssueIn{ID: string(own.ID)}); (err == nil) != row.reads {
+			t.Errorf("%s: the token reads the issue: %v", row.permissions, err)
+		}
+	}
+}
