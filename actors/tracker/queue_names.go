@@ -11,7 +11,7 @@ import (
 // sessions that it sees, and no others (Decision 64).
 type queueNames struct {
 	v     *View
-	whole bool // the caller sees every session
+	whole bool // the caller sees every session that has not ended
 	seen  accessCache
 	left  int // sessions that may still be looked at for a list
 }

@@ -62,6 +62,11 @@ func listUsage(v *View, in *ListUsageIn) (Reply, error) {
 		return Reply{}, err
 	}
 	kind, summed := usageSums[q.by]
+	if q.whole && v.Caller.Level < Admin && q.by != "issue" && q.by != "session" {
+		if q.whole, err = v.keepsIssuesOfUsage(); err != nil {
+			return Reply{}, fmt.Errorf("add up usage: %w", err)
+		}
+	}
 	switch ever := !in.From.Set && !in.To.Set; {
 	case ever && q.by == "session":
 		err = q.sessions()
@@ -79,7 +84,35 @@ func listUsage(v *View, in *ListUsageIn) (Reply, error) {
 // usageSums are the kept sums that answer a question without times. Sessions have their own.
 var usageSums = map[string]usageSumKind{"agent": usageOfAgent, "project": usageOfProject, "issue": usageOfIssue, "model": usageOfModel, "month": usageOfWorkspace}
 
-// canViewEveryIssue reports whether no issue of the workspace is hidden from the caller.
+// keepsIssuesOfUsage reports whether all issues with usage are there. Usage of a deleted issue may have
+// been hidden from callers below admin, and is so still; what it is hidden by may be gone with the
+// issue. The sums of issues go with them, so the rest no longer makes up the sum of the workspace.
+func (v *View) keepsIssuesOfUsage() (bool, error) {
+	var sum Usage
+	prefix := storage.Key(nil).Byte(byte(usageOfIssue))
+	if err := v.Rows(usageSumTable, prefix, nil, func(fields, value []byte) (bool, error) {
+		if len(fields) < 4 {
+			return false, fmt.Errorf("%w: sum of usage with %d bytes of key", storage.ErrFormat, len(fields))
+		}
+		if binary.BigEndian.Uint32(fields[len(fields)-4:]) != 0 {
+			return true, nil // of a month
+		}
+		u, _, err := parseUsage(value)
+		sum.add(&u)
+		return true, err
+	}); err != nil {
+		return false, err
+	}
+	all, err := v.usageSum(usageSumTable, usageSumKey(usageOfWorkspace, "", 0))
+	if err != nil {
+		return false, err
+	}
+	// A sum at its limit says nothing of its parts.
+	exact := max(all.InputTokens, all.OutputTokens, all.CacheReadTokens, all.CostMicros) < maxUsage
+	return exact && sum == all, nil
+}
+
+// canViewEveryIssue reports whether no issue that is there is hidden from the caller.
 func (v *View) canViewEveryIssue() (bool, error) {
 	c := v.Caller
 	if len(c.Hidden) > 0 {
@@ -100,7 +133,7 @@ func (v *View) canViewEveryIssue() (bool, error) {
 type usageQuery struct {
 	v     *View
 	by    string
-	whole bool // the caller sees every issue
+	whole bool // the caller sees every issue with usage
 	// found are the groups whose sum is complete, at most twice as many as an answer has.
 	found []UsageGroup
 	// groups are those that are being added up, at most as many as most.

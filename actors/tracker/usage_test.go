@@ -95,6 +95,70 @@ func TestUsage_ByEveryOriginAndTime(t *testing.T) {
 	f.verify()
 }
 
+// Usage that was hidden from a caller stays hidden when its issue is deleted, and its team as well.
+// That of other deleted issues stays in the sums of all.
+func TestUsage_OfDeletedIssues(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ private, another, open bool }{
+		"restricted": {}, "restricted, beside another restricted one": {another: true}, "of a private team": {private: true}, "open": {open: true},
+	} {
+		f := newAgentFixture(t)
+		_, member := f.testService.member(f.home, RoleMember, "write")
+		var team Team
+		in := CreateIssueIn{Title: "Work"}
+		if row.private {
+			team = f.testService.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "Private", Key: "PRV", IsPublic: Some(false)})
+			in.TeamID = Some(team.ID)
+		}
+		issue := decode[CreatedIssue](f, f.run(f.admin, CreateIssue, &in).Body)
+		restrict := func(id IssueID) {
+			f.run(f.admin, PutAccessGrant, &PutAccessGrantIn{ID: string(id), ActorID: "nobody", ActorType: GranteeUser})
+		}
+		if !row.private && !row.open {
+			restrict(issue.ID)
+		}
+		if row.another {
+			restrict(f.work(PriorityLow).ID)
+		}
+		shared := f.work(PriorityLow)
+		for id, agent := range map[IssueID]string{issue.ID: "gone", shared.ID: "there"} {
+			f.dispatch(id, DispatchIssueIn{AgentID: Some(agent)})
+			c := f.claim(ClaimSessionsIn{AgentID: Some(agent)})[0]
+			f.run(c.LaneToken, Heartbeat, &HeartbeatIn{ID: c.Session.ID, Usage: used(100, agent+"-model")})
+		}
+		look := func(when string) {
+			t.Helper()
+			for _, by := range []string{"agent", "model", "month", "project", "session", "issue"} {
+				all := 2
+				if by == "month" || by == "project" {
+					all = 1
+				}
+				if got := f.usage(f.admin, ListUsageIn{GroupBy: by}); len(got) != all && by != "issue" {
+					t.Errorf("%s, %s: by %s an admin gets %v", name, when, by, got)
+				}
+				got, sum := f.usage(member, ListUsageIn{GroupBy: by}), "=100"
+				if row.open && by == "month" || row.open && by == "project" {
+					sum = "=200"
+				}
+				if hidden := !row.open && len(got) != 1; hidden || !strings.HasSuffix(got[0], sum) {
+					t.Errorf("%s, %s: by %s a member gets %v", name, when, by, got)
+				}
+			}
+		}
+		look("issue there")
+		f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
+		look("issue deleted")
+		if row.private {
+			f.run(f.admin, DeleteTeam, &TeamByIDIn{ID: team.ID})
+			look("team deleted")
+		}
+		if got := f.queueNamesOf(member); strings.Contains(got, "gone") {
+			t.Errorf("%s: the queue names %s", name, got)
+		}
+		f.verify()
+	}
+}
+
 // A request adds up no more groups than its memory is meant for. Groups that have a kept sum are not
 // limited: all but the most expensive are dropped as they come.
 func TestUsage_BoundsItsMemory(t *testing.T) {
