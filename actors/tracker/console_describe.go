@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -141,22 +142,50 @@ var EndConsole = NewWorkflow[EndConsoleIn, None]("EndConsole", "End a console se
 	if credential.Kind != WorkspaceToken {
 		return Reply{Outcome: NoContent}, nil // opens no sessions
 	}
-	if in.Everywhere && !caller.Confined {
-		known, err := knownWorkspaces(f, nil, maxConsoleWorkspaces)
+	reply, err := f.CommandAs(permitSecret(credential.Home), caller, credential.Home, endConsoleOp, &endConsoleIn{Credential: credential, Everywhere: in.Everywhere})
+	if err != nil || !in.Everywhere || caller.Confined {
+		return reply, err
+	}
+	return reply, endConsolesElsewhere(f, credential.Home)
+}, Audits(auditToken))
+
+// endConsolesElsewhere ends the caller's console sessions in all other workspaces of the caller.
+// Those in workspaces that the caller has left ended with the membership. A workspace that can't
+// do so now, as a read-only one, does not keep the sessions of others.
+func endConsolesElsewhere(f Flow, home storage.ID) error {
+	caller := f.Request().Caller
+	var failed error
+	var after []byte
+	for {
+		known, err := knownWorkspaces(f, after, maxConsoleWorkspaces)
 		if err != nil {
-			return Reply{}, err
+			return err
 		}
 		for _, id := range known.IDs {
-			if id.raw() == credential.Home {
+			after = id.listKey()
+			if id.raw() == home {
 				continue
 			}
 			if _, err := f.CommandAs(permitOwn(id.raw()), caller, id.raw(), endConsolesOp, &None{}); err != nil && !isNotFound(err) {
-				return Reply{}, err
+				failed = err
 			}
 		}
+		if !known.More {
+			break
+		}
 	}
-	return f.CommandAs(permitSecret(credential.Home), caller, credential.Home, endConsoleOp, &endConsoleIn{Credential: credential, Everywhere: in.Everywhere})
-}, Audits(auditToken))
+	if failed == nil {
+		return nil
+	}
+	var refusal *Error
+	if errors.As(failed, &refusal) && refusal.Code == CodeUnavailable {
+		return &Error{
+			Code: CodeUnavailable, Message: "Sessions in some of the workspaces have not ended: " + refusal.Message, Hint: "Sign in again later, and end all sessions once more.",
+			Details: OutcomeDetails{"unknown"}, RetryAfter: refusal.RetryAfter,
+		}
+	}
+	return failed
+}
 
 type endConsoleIn struct {
 	Credential Credential `json:"credential"`

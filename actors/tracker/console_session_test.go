@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,6 +80,54 @@ func (tx *Tx) ownerOf() string {
 		return ""
 	}
 	return string(row.Value.OwnerID)
+}
+
+// The end of all sessions reaches those in each workspace of the user, also if one can't end them now.
+// Those in a workspace that the user leaves end with the membership.
+func TestEndConsole_Everywhere(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	first := w.onboard("first")
+	uma, token := w.member(first, RoleMember, "write")
+	open := func(token string) string {
+		t.Helper()
+		return decode[OpenedConsole](t, w.must("", "", OpenConsole, &OpenConsoleIn{Token: token, Life: time.Hour}).Body).Secret
+	}
+	found := func(slug string) WorkspaceID {
+		t.Helper()
+		return decode[Workspace](t, w.must(token, "", CreateWorkspace, &NewWorkspaceIn{Name: slug, Slug: slug}).Body).ID
+	}
+	opened := func(workspace WorkspaceID) string {
+		t.Helper()
+		return open(decode[CreatedToken](t, w.must("root", workspace, CreateToken, &CreateTokenIn{Name: "x", UserID: uma}).Body).Secret)
+	}
+	own := found("own")
+	left, here := open(token), opened(own)
+	w.must(first.Token.Secret, first.Workspace.ID, RemoveMember, &MemberIn{uma})
+	if w.good(left, own) {
+		t.Error("a session in a workspace that the user has left is good for others")
+	}
+	if !w.good(here, own) {
+		t.Fatal("a session in another workspace has ended, too")
+	}
+	token = here
+	var secrets []string
+	for i := range maxConsoleWorkspaces + 5 {
+		secrets = append(secrets, opened(found(fmt.Sprint("more", i))))
+	}
+	credential, _ := ParseCredential(secrets[3])
+	w.bufferOf(credential.Home).Forbid(errReadOnly(workspaceReadOnly, "An inquiry."))
+	_, err := w.ask(here, "", EndConsole, &EndConsoleIn{Everywhere: true})
+	wantCode(t, err, CodeUnavailable)
+	if w.good(here, own) {
+		t.Error("the session itself has not ended")
+	}
+	for i, secret := range secrets {
+		if w.good(secret, own) != (i == 3) {
+			t.Errorf("session %d is good: %t", i, i != 3)
+		}
+	}
+	w.verify()
 }
 
 // The verifier finds a session that nothing would end.

@@ -51,6 +51,11 @@ func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err err
 	if err := tx.endCredentialsOf(who); err != nil {
 		return nil, err
 	}
+	// A console session that is stored here is good for the member's other workspaces, too, and
+	// would be out of reach for EndConsole.
+	if _, err := tx.endConsoles(ActorUser, string(who)); err != nil {
+		return nil, err
+	}
 	if err := members.Delete(tx, row); err != nil {
 		return nil, fmt.Errorf("remove a member: %w", err)
 	}
