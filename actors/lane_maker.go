@@ -60,7 +60,7 @@ func (e *Engine) authenticateMaker(req *tracker.Request, a *admission, workspace
 	home := m.KeptIn(workspace)
 	if e.elsewhere(e.shardOf(home).number) {
 		a.remote = true
-		return e.authenticateRemote(req, home, tracker.AuthenticateMakerOp, m)
+		return e.authenticateRemote(req, home, tracker.AuthenticateMakerOp, &tracker.MakerIn{LaneMaker: *m})
 	}
 	v, err := e.linearizableView(home, req.Deadline, &a.home)
 	if err != nil {

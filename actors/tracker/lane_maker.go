@@ -62,10 +62,24 @@ func (m *LaneMaker) Name(workspace storage.ID) [sha256.Size]byte {
 	return sha256.Sum256(append(append([]byte("lane maker "), home[:]...), m.Token...))
 }
 
+// MakerIn is the input of AuthenticateMakerOp.
+type MakerIn struct {
+	LaneMaker
+	// Hash is the hash of an OAuth client's secret, for a client that authenticates itself;
+	// empty: there is none to be checked. Earlier versions ignore it.
+	Hash []byte `json:"hash,omitempty"`
+}
+
 // AuthenticateMakerOp runs AuthenticateMaker on the credential's home workspace. Its
 // answer is a Principal.
-var AuthenticateMakerOp = NewQuery[LaneMaker, Principal]("AuthenticateMaker", "Tell who made a lane", Needs{}, func(v *View, m *LaneMaker) (Reply, error) {
-	p, err := AuthenticateMaker(&v.View, m)
+var AuthenticateMakerOp = NewQuery[MakerIn, Principal]("AuthenticateMaker", "Tell who made a lane", Needs{}, func(v *View, in *MakerIn) (Reply, error) {
+	if len(in.Hash) > 0 {
+		id, _ := storage.ParseID(in.Token)
+		if _, err := v.oauthClient(id, in.Hash); err != nil {
+			return Reply{}, err
+		}
+	}
+	p, err := AuthenticateMaker(&v.View, &in.LaneMaker)
 	if err != nil {
 		return Reply{}, err
 	}

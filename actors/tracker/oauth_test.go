@@ -90,6 +90,25 @@ func TestGrantOAuthToken_ClientAuthentication(t *testing.T) {
 	w.verify()
 }
 
+// Without the client's secret nobody learns that the workspace is there, or that it is read-only.
+func TestGrantOAuthToken_SecretComesFirst(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	c := w.client(home, "read")
+	id, _ := storage.ParseID(c.ID)
+	forged, _ := newCredential(OAuthSecret, home.Workspace.ID.raw(), id, [secretLen]byte{1})
+	grant := func(secret string) error {
+		t.Helper()
+		_, err := w.ask("", "", GrantOAuthToken, &OAuthTokenIn{Authorization: basic(c.ClientID, secret), GrantType: "client_credentials"})
+		return err
+	}
+	wantReason(t, grant(forged), CodeUnauthorized, oauthInvalidClient)
+	w.bufferOf(home.Workspace.ID.raw()).Forbid(errReadOnly(workspaceReadOnly, "An inquiry."))
+	wantReason(t, grant(forged), CodeUnauthorized, oauthInvalidClient)
+	wantCode(t, grant(c.ClientSecret), CodeUnavailable)
+}
+
 // An identifier with a mistake in any place is not valid.
 func TestClientIdentifier(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,14 @@ func grantOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	if !ok || err != nil || credential.Kind != OAuthSecret || credential.Home != workspace || credential.ID != client {
 		return Reply{}, errInvalidClient()
 	}
+	// The secret is compared in a query first: a stranger's request neither waits for its turn
+	// among the workspace's commands nor learns that the workspace is there and read-only.
+	if _, err := ask[Principal](f, workspace, AuthenticateMakerOp, &MakerIn{LaneMaker: LaneMaker{Token: client.String(), Client: true}, Hash: credential.Hash[:]}); err != nil {
+		if hasNoAccess(err) {
+			return Reply{}, errInvalidClient()
+		}
+		return Reply{}, err
+	}
 	reply, err := f.Command(permitSecret(workspace), workspace, issueAccessTokenOp, &issueAccessTokenIn{
 		Client: OAuthClientID(client.String()), Hash: credential.Hash[:], Scope: in.Scope,
 	})
@@ -132,14 +140,11 @@ func issueAccessToken(tx *Tx, in *issueAccessTokenIn) (Reply, error) {
 	if !ok {
 		return Reply{}, errInvalidClient()
 	}
-	row, err := oauthSecrets.Get(tx, storage.Key(nil).DescID(id))
+	secret, err := tx.oauthClient(id, in.Hash)
 	if err != nil {
-		return Reply{}, fmt.Errorf("read an OAuth client: %w", err)
+		return Reply{}, err
 	}
-	if row == nil || len(in.Hash) != len(Credential{}.Hash) || !(&Credential{Hash: [32]byte(in.Hash)}).matches(row.Value.Hash) {
-		return Reply{}, errInvalidClient()
-	}
-	permissions, scope, err := narrow(&row.Value, in.Scope)
+	permissions, scope, err := narrow(secret, in.Scope)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -148,6 +153,18 @@ func issueAccessToken(tx *Tx, in *issueAccessTokenIn) (Reply, error) {
 		return Reply{}, err
 	}
 	return jsonReply(Done, OAuthToken{AccessToken: text, TokenType: "Bearer", ExpiresIn: int(accessLife.Seconds()), Scope: scope})
+}
+
+// oauthClient returns a client whose secret has a hash.
+func (v *View) oauthClient(id storage.ID, hash []byte) (*oauthSecret, error) {
+	row, err := oauthSecrets.Get(v, storage.Key(nil).DescID(id))
+	if err != nil {
+		return nil, fmt.Errorf("read an OAuth client: %w", err)
+	}
+	if row == nil || len(hash) != len(Credential{}.Hash) || !(&Credential{Hash: [32]byte(hash)}).matches(row.Value.Hash) {
+		return nil, errInvalidClient()
+	}
+	return &row.Value, nil
 }
 
 // narrow returns the permissions of an access token. Words of the scope that are
