@@ -213,6 +213,9 @@ func tellRestored(r *backup.Restored, at momentFlag) {
 	for _, name := range r.Later {
 		fmt.Printf("%s has a later time, but an older state by the entries of the logs: a clock was wrong. It was passed over; --backup restores it.\n", name)
 	}
+	for _, err := range r.Damaged {
+		fmt.Printf("A part of the archived logs was left out, and is not needed for this moment: %v\n", err)
+	}
 	if r.Late > 0 {
 		fmt.Printf("At least %d later entries in the log have a time before that, and are left out: clocks of nodes differed, or one was set. Choose a later moment if writes are missing.\n", r.Late)
 	}

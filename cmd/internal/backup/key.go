@@ -80,6 +80,9 @@ func (k *Key) seal(out io.Writer) (io.WriteCloser, error) {
 	return w, nil
 }
 
+// errOtherKey is the error of open for a file of another key.
+var errOtherKey = errors.New("it is encrypted with another key")
+
 // open returns the content of an encrypted file. A change of any of its bytes is an error of
 // open, or of reading.
 func (k *Key) open(in io.Reader) (io.Reader, error) {
@@ -87,7 +90,7 @@ func (k *Key) open(in io.Reader) (io.Reader, error) {
 	var other *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &other):
-		return nil, errors.New("it is encrypted with another key")
+		return nil, errOtherKey
 	case err != nil:
 		return nil, fmt.Errorf("decrypt: %w", err)
 	}

@@ -162,7 +162,7 @@ func (a *LogArchiver) keep() {
 
 // mark writes what is archived, as far as this node knows.
 func (a *LogArchiver) mark(ctx context.Context) error {
-	m := &mark{Version: markVersion, ClusterID: a.Logs.ClusterID(), Node: a.Node}
+	m := &mark{Version: markVersion, ClusterID: a.Logs.ClusterID(), Node: a.To.markedBy(a.Node)}
 	for shard := range a.Logs.Shards() + 1 {
 		if l, ok := a.known[shard]; ok {
 			m.Logs = append(m.Logs, l)

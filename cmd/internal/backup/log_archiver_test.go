@@ -219,8 +219,8 @@ func TestLogArchiver_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, last := l.chain(logOf{logCluster, 1}, m.Files[1].Index); last != 15 {
-			t.Errorf("the segments lead to entry %d", last)
+		if _, last, err := l.chain(t.Context(), logOf{logCluster, 1}, m.Files[1].Index); last != 15 || err != nil {
+			t.Errorf("the segments lead to entry %d, %v", last, err)
 		}
 
 		// Restarted, it knows what is archived already.

@@ -14,6 +14,7 @@ type logs struct {
 	segments map[logOf][]segment // by the first entry
 	marks    map[string][]mark   // by cluster, when they have been read
 	unread   error               // of marks
+	damaged  []error             // of segments
 }
 
 // logOf names the log of a shard.
@@ -39,51 +40,37 @@ func (a *Archive) listLogs(ctx context.Context) (*logs, error) {
 	return l, nil
 }
 
-// chain returns the segments of a log that go on behind an entry without a gap, and the last entry
-// that they have. Segments of two owners may overlap: an entry is the same in both.
-func (l *logs) chain(of logOf, after uint64) (chain []segment, last uint64) {
-	last = after
-	all := l.segments[of]
-	for i := 0; i < len(all); {
-		var best *segment
-		for ; i < len(all) && all[i].first <= last+1; i++ {
-			if s := &all[i]; s.last > last && (best == nil || s.last > best.last) {
-				best = s
-			}
-		}
-		if best == nil {
-			break
-		}
-		chain, last = append(chain, *best), best.last
-	}
-	return chain, last
-}
-
 // reach returns the latest moment to which the log of every shard leads from a backup: all writes
 // that were acknowledged before are in the images or the segments. Of each shard the claim about the most
 // entries counts, not the one of the latest time: a clock may have been set back since.
 func (l *logs) reach(ctx context.Context, m *Manifest) (time.Time, error) {
-	marks, ok := l.marks[m.ClusterID]
-	if !ok {
-		var unread, err error
-		if marks, unread, err = l.archive.marks(ctx, m.ClusterID); err != nil {
+	if _, ok := l.marks[m.ClusterID]; !ok {
+		marks, unread, err := l.archive.marks(ctx, m.ClusterID)
+		if err != nil {
 			return time.Time{}, err
 		}
 		l.marks[m.ClusterID], l.unread = marks, errors.Join(l.unread, unread)
 	}
 	var reach time.Time
 	for i := range m.Files {
-		if until := l.until(m, &m.Files[i], marks); i == 0 || until.Before(reach) {
+		until, err := l.until(ctx, m, &m.Files[i])
+		if err != nil {
+			return time.Time{}, err
+		}
+		if i == 0 || until.Before(reach) {
 			reach = until
 		}
 	}
 	return reach, nil
 }
 
-// until is reach of one shard.
-func (l *logs) until(m *Manifest, f *File, marks []mark) time.Time {
-	of := logOf{m.ClusterID, f.Shard}
-	_, last := l.chain(of, f.Index)
+// until is reach of one shard, with the marks that reach has read.
+func (l *logs) until(ctx context.Context, m *Manifest, f *File) (time.Time, error) {
+	of, marks := logOf{m.ClusterID, f.Shard}, l.marks[m.ClusterID]
+	_, last, err := l.chain(ctx, of, f.Index)
+	if err != nil {
+		return time.Time{}, err
+	}
 	all := l.segments[of]
 	best := archivedLog{Last: f.Index, At: m.Moment}
 	for i := range all {
@@ -109,15 +96,18 @@ func (l *logs) until(m *Manifest, f *File, marks []mark) time.Time {
 			best.At = all[i].from
 		}
 	}
-	return best.At
+	return best.At, nil
 }
 
 // setBack returns an error if the names of the segments say that a clock was set back from a time after
 // the moment to one before it, behind the images of a backup. Not all such steps are between segments.
-func (l *logs) setBack(m *Manifest, at time.Time) error {
+func (l *logs) setBack(ctx context.Context, m *Manifest, at time.Time) error {
 	for i := range m.Files {
 		f := &m.Files[i]
-		chain, _ := l.chain(logOf{m.ClusterID, f.Shard}, f.Index)
+		chain, _, err := l.chain(ctx, logOf{m.ClusterID, f.Shard}, f.Index)
+		if err != nil {
+			return err
+		}
 		latest := at
 		for j := range chain {
 			switch from := chain[j].from; {

@@ -65,6 +65,16 @@ func (a *Archive) markName(cluster, node string) string {
 	return name
 }
 
+// markedBy returns the name of a node in its mark. It differs by key: after a change of the key, the mark with
+// the old one goes on saying how far the segments with the old one lead.
+func (a *Archive) markedBy(node string) string {
+	if a.key == nil {
+		return node
+	}
+	const digits = 8
+	return node + "-" + a.key.name(markDir)[:digits]
+}
+
 // putMark replaces the mark of a node.
 func (a *Archive) putMark(ctx context.Context, m *mark) (err error) {
 	text, err := json.Marshal(m)
@@ -88,8 +98,9 @@ func (a *Archive) putMark(ctx context.Context, m *mark) (err error) {
 	return nil
 }
 
-// marks reads the marks of the nodes of a cluster. Those that can't be read are passed over: without
-// them less is known, and nothing wrong. The error is that of the place.
+// marks reads the marks of the nodes of a cluster. Those of another key are about its segments. Those that
+// can't be read are passed over: without them less is known, and nothing wrong. The error is that of the
+// place.
 func (a *Archive) marks(ctx context.Context, cluster string) (all []mark, unread, err error) {
 	files, err := a.place.List(ctx, markDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,6 +115,9 @@ func (a *Archive) marks(ctx context.Context, cluster string) (all []mark, unread
 			continue
 		}
 		m, err := a.mark(ctx, file.Name)
+		if errors.Is(err, errOtherKey) {
+			continue
+		}
 		if err == nil && (m.ClusterID != cluster || m.Version != markVersion || a.markName(m.ClusterID, m.Node) != file.Name) {
 			err = errors.New("it is not the mark of its name")
 		}

@@ -43,6 +43,8 @@ type Restored struct {
 	// Later are the names of backups that were passed over, since they are of an older state although
 	// their times are later: a clock was wrong.
 	Later []string
+	// Damaged says which segments are damaged. Their entries came from others, or are not needed.
+	Damaged []error
 	tracker.RestoreReport
 }
 
@@ -76,11 +78,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	}
 	r := &Restored{Manifest: m, Later: later}
 	for i := range m.Files {
-		var chain []segment
-		if logs != nil {
-			chain, _ = logs.chain(logOf{m.ClusterID, m.Files[i].Shard}, m.Files[i].Index)
-		}
-		is, err := restoreShard(ctx, store, f, &by, &m.Files[i], chain)
+		is, err := restoreShard(ctx, store, f, &by, m, &m.Files[i], logs)
 		if err != nil {
 			return nil, fmt.Errorf("restore shard %d: %w", i, err)
 		}
@@ -88,6 +86,9 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 		if by.Progress != nil {
 			by.Progress(i+1, len(m.Files))
 		}
+	}
+	if logs != nil {
+		r.Damaged = logs.damaged
 	}
 	if r.RestoreReport, err = agree(store, m.Shards, by.Now(), by.agreement()); err != nil {
 		return nil, err
@@ -99,12 +100,15 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 }
 
 // restoreShard puts the rows of a shard in place, and applies the entries of its log up to the
-// moment, which are in the segments of a chain.
-func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation, by *Restoring, file *File, chain []segment) (replayed, error) {
+// moment; logs is nil without one.
+func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation, by *Restoring, m *Manifest, file *File, logs *logs) (replayed, error) {
 	is := replayed{index: file.Index, epoch: file.Epoch}
 	err := restoreImage(ctx, store, by, file)
-	if err == nil && !by.At.IsZero() {
-		is, err = by.replay(ctx, f, file, chain)
+	if err == nil && logs != nil {
+		var log *logReader
+		if log, err = logs.open(ctx, m, file, by.At); err == nil {
+			is, err = by.replay(ctx, f, log)
+		}
 	}
 	if err == nil {
 		err = f.TakeOver(storage.Shard(file.Shard), is.index, is.epoch)

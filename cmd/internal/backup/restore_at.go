@@ -86,7 +86,7 @@ func (r *Restoring) chooseAt(ctx context.Context, all []held) (*Manifest, *logs,
 			return nil, nil, err
 		}
 		if !span.To.Before(r.At) {
-			if err := logs.setBack(m, r.At); err != nil {
+			if err := logs.setBack(ctx, m, r.At); err != nil {
 				return nil, nil, err
 			}
 			return m, logs, nil
@@ -141,18 +141,15 @@ type replayed struct {
 
 // replay applies the archived log of a shard to the rows of its image, up to the first entry that
 // was appended after the moment.
-func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File, chain []segment) (is replayed, err error) {
+func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, log *logReader) (is replayed, err error) {
 	var open *openedSegment
+	image := log.file.Index
 	next := func(e *cluster.LogEntry) error {
 		for {
 			if open == nil {
-				if len(chain) == 0 {
-					return io.EOF
-				}
-				if open, err = r.From.openSegment(ctx, &chain[0]); err != nil {
+				if open, err = log.next(ctx); err != nil {
 					return err
 				}
-				chain = chain[1:]
 			}
 			err := open.read(e)
 			switch {
@@ -164,11 +161,11 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File,
 				continue
 			case err != nil:
 				return err
-			case e.Index == file.Index && e.AppendedAt.After(r.At.Add(clockStep)):
+			case e.Index == image && e.AppendedAt.After(r.At.Add(clockStep)):
 				return r.takenLater()
-			case e.Index > file.Index && e.AppendedAt.After(r.At):
-				is.late, err = r.finish(ctx, f, e, open, chain)
-				if chain, open = nil, nil; err == nil {
+			case e.Index > image && e.AppendedAt.After(r.At):
+				is.late, err = r.finish(ctx, f, e, open, log)
+				if open, log.chain = nil, nil; err == nil {
 					err = io.EOF
 				}
 				return err
@@ -176,16 +173,16 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File,
 			return nil
 		}
 	}
-	is.index, is.epoch, is.entries, err = f.Replay(ctx, storage.Shard(file.Shard), next)
+	is.index, is.epoch, is.entries, err = f.Replay(ctx, storage.Shard(log.file.Shard), next)
 	return is, err
 }
 
 // finish reads what is behind stop, the first entry that was appended after the moment: the rest of its
-// segment, and the later segments of a chain that begin or end before the moment by their times. The
+// segment, and the later segments of the chain that begin or end before the moment by their times. The
 // entries that were applied may be in the format that the end of the first one tells. It returns how many
 // entries there are before the moment by the clock that appended them. Where that clock was set back the
 // moment stands for two places in the log, which is an error.
-func (r *Restoring) finish(ctx context.Context, f *cluster.Creation, stop *cluster.LogEntry, open *openedSegment, chain []segment) (late int64, err error) {
+func (r *Restoring) finish(ctx context.Context, f *cluster.Creation, stop *cluster.LogEntry, open *openedSegment, log *logReader) (late int64, err error) {
 	last, latest := stop.Index, stop.AppendedAt
 	applied := open // in part
 	for {
@@ -198,16 +195,16 @@ func (r *Restoring) finish(ctx context.Context, f *cluster.Creation, stop *clust
 					return 0, err
 				}
 			}
-			for len(chain) > 0 && chain[0].from.After(r.At) && chain[0].until.After(r.At) {
-				chain = chain[1:]
+			for len(log.chain) > 0 && log.chain[0].from.After(r.At) && log.chain[0].until.After(r.At) {
+				log.chain = log.chain[1:]
 			}
-			if len(chain) == 0 {
+			open, err = log.next(ctx)
+			if errors.Is(err, io.EOF) {
 				return late, nil
 			}
-			if open, err = r.From.openSegment(ctx, &chain[0]); err != nil {
+			if err != nil {
 				return 0, err
 			}
-			chain = chain[1:]
 		case err != nil:
 			return 0, err
 		case e.Index <= last: // segments of two owners overlap

@@ -26,6 +26,9 @@ type segment struct {
 	from, until time.Time
 	sum         string // by which the content is proved, see Archive.sumName
 	sealed      bool
+	// ours is set once the key has been found to be that of the segment, and unusable if it is not, or if the
+	// segment is damaged. Neither is in the name.
+	ours, unusable bool
 }
 
 // sumName is the part of a name that follows from the SHA-256 of the content.

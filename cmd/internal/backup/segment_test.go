@@ -256,9 +256,9 @@ func TestLogs_Chain(t *testing.T) {
 			l.segments[of] = append(l.segments[of], segment{cluster: of.cluster, shard: of.shard, first: r[0], last: r[1]})
 		}
 		slices.SortStableFunc(l.segments[of], func(a, b segment) int { return int(a.first) - int(b.first) })
-		chain, last := l.chain(of, c.after)
-		if last != c.last || len(chain) != c.count {
-			t.Errorf("%v behind %d: up to %d by %+v", c.have, c.after, last, chain)
+		chain, last, err := l.chain(t.Context(), of, c.after)
+		if last != c.last || len(chain) != c.count || err != nil {
+			t.Errorf("%v behind %d: up to %d by %+v, %v", c.have, c.after, last, chain, err)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestRestoring_CountsEntriesOfAClockThatWasBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, nil); err != nil || late != want {
+		if late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, &logReader{}); err != nil || late != want {
 			t.Errorf("%d entries are late at %s, not %d, %v", late, at, want, err)
 		}
 	}

@@ -157,11 +157,14 @@ func (a *Archive) readSegment(ctx context.Context, s *segment, out io.Writer) (n
 	return n, nil
 }
 
+// errDamaged is the error of a segment whose content is not as it was written, or not for the key.
+var errDamaged = errors.New("is damaged")
+
 // damaged returns the error of a segment that can't be read. It is never io.EOF, which is the end of
 // the entries.
 func (s *segment) damaged(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w (%v)", io.ErrUnexpectedEOF, err) //nolint:errorlint // see above
 	}
-	return fmt.Errorf("%s is damaged: %w", s.name(), err)
+	return fmt.Errorf("%s %w: %w", s.name(), errDamaged, err)
 }

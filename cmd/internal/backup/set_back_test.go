@@ -90,7 +90,7 @@ func TestRestoring_RefusesAMomentThatWasTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, chain[1:])
+		late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, &logReader{logs: &logs{archive: a}, chain: chain[1:]})
 		if late != c.late || errors.Is(err, ErrOutOfReach) != c.refused || err != nil && !c.refused {
 			t.Errorf("%s: %d entries are late, %v", what, late, err)
 		}
@@ -112,7 +112,7 @@ func TestLogs_SetBack(t *testing.T) {
 		refused bool
 	}{{1, -5, false}, {1, 31, true}, {1, 120, true}, {6, 120, false}, {9, 120, false}, {1, 4000, false}} {
 		m := &Manifest{ClusterID: logCluster, Files: []File{{Shard: 0, Index: 1}, {Shard: 1, Index: c.image}}}
-		if err := l.setBack(m, noon.Add(time.Duration(c.at)*time.Second)); errors.Is(err, ErrOutOfReach) != c.refused {
+		if err := l.setBack(t.Context(), m, noon.Add(time.Duration(c.at)*time.Second)); errors.Is(err, ErrOutOfReach) != c.refused {
 			t.Errorf("%d seconds behind the image of %d: %v", c.at, c.image, err)
 		}
 	}
@@ -149,9 +149,9 @@ func TestLogs_ReachesWhatTheLastPassSaw(t *testing.T) {
 		"a gap":              {[]segment{part(3, 8, 3), part(20, 24, 9)}, marked(archivedLog{Last: 24, At: minute(9), Lost: 8, LostAt: minute(5), Pass: 9}), 5},
 		"set back in a gap":  {[]segment{part(3, 8, 70), part(20, 24, 9)}, marked(archivedLog{Last: 24, At: minute(9), Lost: 8, LostAt: minute(71), Pass: 9}), 8},
 	} {
-		l := &logs{segments: map[logOf][]segment{of: c.segments}}
-		if got := l.until(m, &m.Files[1], c.marks); !got.Equal(minute(c.want)) {
-			t.Errorf("%s: it reaches %s, not %s", what, got, minute(c.want))
+		l := &logs{segments: map[logOf][]segment{of: c.segments}, marks: map[string][]mark{logCluster: c.marks}}
+		if got, err := l.until(t.Context(), m, &m.Files[1]); !got.Equal(minute(c.want)) || err != nil {
+			t.Errorf("%s: it reaches %s, not %s, %v", what, got, minute(c.want), err)
 		}
 	}
 }
