@@ -57,6 +57,8 @@ const (
 	logRetry = 30 * time.Second
 	// logKept is how long logs are kept at least after the last try of a pass.
 	logKept = 10 * time.Minute
+	// newestTries is how many passes wait for the newest backup to be known before that is a failure.
+	newestTries = 5
 	// reachWithin bounds the wait for the certainty that this node owns a shard.
 	reachWithin = 5 * time.Second
 )
@@ -69,7 +71,7 @@ func (a *LogArchiver) Run(ctx context.Context) {
 	a.known = map[int]archivedLog{}
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	for {
+	for unknown := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -79,10 +81,13 @@ func (a *LogArchiver) Run(ctx context.Context) {
 		}
 		began := a.Now()
 		err := a.pass(ctx)
+		if unknown++; !errors.Is(err, errNoNewest) {
+			unknown = 0
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errNoNewest):
+		case unknown > 0 && unknown < newestTries:
 			wait.Reset(min(settle, a.Every))
 			continue
 		case err != nil:
@@ -97,11 +102,11 @@ func (a *LogArchiver) Run(ctx context.Context) {
 
 // pass archives the logs of all shards that this node owns.
 func (a *LogArchiver) pass(ctx context.Context) error {
+	a.keep()
 	newest, ok := a.Newest()
 	if !ok {
 		return errNoNewest
 	}
-	a.keep()
 	if err := a.learn(ctx); err != nil {
 		return err
 	}
@@ -153,10 +158,10 @@ func (a *LogArchiver) learn(ctx context.Context) error {
 }
 
 // keep has this node keep what is not in the archive, as the owner or for the time when it may
-// become the owner.
+// become the owner. As long as the archive can't be reached after a start, that is all of a log.
 func (a *LogArchiver) keep() {
-	for shard, l := range a.known {
-		a.Logs.KeepLog(storage.Shard(shard), l.Last, max(logKept, 3*a.Every))
+	for shard := range a.Logs.Shards() + 1 {
+		a.Logs.KeepLog(storage.Shard(shard), a.known[shard].Last, max(logKept, 3*a.Every))
 	}
 }
 

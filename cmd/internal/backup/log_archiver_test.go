@@ -300,9 +300,13 @@ func TestLogArchiver_TriesAgain(t *testing.T) {
 		b.change(func() { b.known = false })
 		b.write(1, 5, 10)
 		b.run()
-		b.pass(5 * time.Minute)
+		b.pass(3 * time.Second)
 		if status := b.nodes[0].Status(); status.Known || status.Failures != 0 {
-			t.Errorf("%+v while the backups are not known", status)
+			t.Errorf("%+v while the backups are not known yet", status)
+		}
+		b.pass(5 * time.Minute)
+		if status := b.nodes[0].Status(); status.Failures < 5 || status.Error == "" {
+			t.Errorf("%+v while the backups can't be looked at", status)
 		}
 		b.change(func() { b.known = true })
 		m := b.backUp()
@@ -327,6 +331,38 @@ func TestLogArchiver_TriesAgain(t *testing.T) {
 		b.pass(logRetry)
 		if status := b.nodes[0].Status(); status.Failures != 0 || status.Error != "" || status.Failed < 5 || b.reach(m) > logRetry {
 			t.Errorf("%+v with the directory", status)
+		}
+	})
+}
+
+// A node that is started while the archive can't be reached keeps its logs, as one that runs.
+func TestLogArchiver_KeepsLogsFromItsStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openLogbook(t, time.Minute)
+		b.write(1, 5, 10)
+		m := b.backUp()
+		b.run()
+		b.pass(time.Minute + time.Second)
+		b.stop[0]()
+		b.change(func() { b.known, b.keeps[0] = false, map[int]uint64{} })
+		b.restart(0, time.Minute)
+		b.write(1, 5, 10)
+		b.pass(time.Second)
+		b.change(func() {
+			if after, kept := b.keeps[0][1]; !kept || after > 5 {
+				t.Errorf("the logs are kept behind %v", b.keeps[0])
+			}
+			b.known = true
+		})
+		b.pass(2 * time.Minute)
+		b.change(func() {
+			if b.keeps[0][1] != 10 {
+				t.Errorf("the logs are kept behind %v", b.keeps[0])
+			}
+		})
+		if status := b.nodes[0].Status(); status.Lost != 0 || status.Failures != 0 || b.reach(m) > time.Minute {
+			t.Errorf("%+v, %s behind", status, b.reach(m))
 		}
 	})
 }
