@@ -218,14 +218,33 @@ func (r *restoration) keep(in *endRestoredIn) (bool, error) {
 	return true, r.members(in.Workspace, v)
 }
 
-// readOnly has the service's read-only mode copied to the shards again: they may have an older
-// one.
+// readOnly has the service's read-only mode copied to the shards again, whose copies may be of another
+// decision. One that the directory has not heard of has a later version, and would be kept: then the
+// directory's decision, which counts, gets a version after it.
 func (r *restoration) readOnly() error {
-	decided, err := r.d.Has(readOnlyTable, nil)
-	if err != nil || !decided {
-		return err
+	row, err := readOnlyRows.Get(r.d, nil)
+	if err != nil {
+		return fmt.Errorf("read the read-only mode: %w", err)
 	}
-	return r.run(recopyRestoredOp, &None{})
+	var decided readOnlyState
+	if row != nil {
+		decided = row.Value
+	}
+	in := recopyRestoredIn{}
+	for n := range r.shards {
+		shard := storage.Shard(n + 1)
+		copied, err := readOnlyRows.Get(r.w.Workspace(shard, storage.ServiceID(shard)), nil)
+		if err != nil {
+			return fmt.Errorf("read a copy of the read-only mode: %w", err)
+		}
+		if copied != nil && copied.Value != decided && copied.Value.Version >= decided.Version {
+			in.Version = max(in.Version, copied.Value.Version+1)
+		}
+	}
+	if row == nil && in.Version == 0 {
+		return nil
+	}
+	return r.run(recopyRestoredOp, &in)
 }
 
 // endRestoredIn is a workspace that is not to be there after a restore. Owner is that of a
@@ -298,8 +317,27 @@ var restoreMembershipsOp = NewCommand[putMembershipsIn, None]("RestoreMembership
 	return Reply{Outcome: NoContent}, nil
 }, InDirectory, WithSpaceEffect(FreesSpace))
 
+// recopyRestoredIn has the version that the decision gets; 0: it keeps its own.
+type recopyRestoredIn struct {
+	Version uint64
+}
+
 // recopyRestoredOp sets the timer that copies the service's read-only mode.
-var recopyRestoredOp = NewCommand[None, None]("RecopyRestored", "Copy the read-only mode after a restore", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+var recopyRestoredOp = NewCommand[recopyRestoredIn, None]("RecopyRestored", "Copy the read-only mode after a restore", Needs{}, func(tx *Tx, in *recopyRestoredIn) (Reply, error) {
+	if in.Version != 0 {
+		row, err := readOnlyRows.Get(tx, nil)
+		if err != nil {
+			return Reply{}, fmt.Errorf("copy the read-only mode after a restore: %w", err)
+		}
+		state := readOnlyState{}
+		if row != nil {
+			state = row.Value
+		}
+		state.Version = in.Version
+		if _, err := tx.setReadOnly(&state); err != nil {
+			return Reply{}, err
+		}
+	}
 	return Reply{Outcome: NoContent}, tx.SetTimer(timerCopyReadOnly, "", tx.now)
 }, InDirectory, WithSpaceEffect(FreesSpace))
 

@@ -152,3 +152,67 @@ func TestRecovered_KeepsWhatTheDirectoryHasNotHeardOf(t *testing.T) {
 		t.Error("the workspace with the slug of a deleted one is not there, or the deleted one is")
 	}
 }
+
+// forbids reports whether shard 1 has the read-only mode of the service: the flows of these tests
+// copy it there only.
+func (w *testService) forbids() bool {
+	w.Helper()
+	v := w.view(storage.ServiceID(1))
+	row, err := readOnlyRows.Get(&v, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return row != nil && row.Value.Reason != ""
+}
+
+// The directory that is left has not heard of the latest read-only mode of the service, or of its end. The
+// shards get the older decision, which counts, and later ones.
+func TestRecovered_ReadOnlyAsTheDirectoryHasIt(t *testing.T) {
+	t.Parallel()
+	begin := func(w *testService) { w.must("root", "", PutReadOnly, &ReadOnlyIn{Reason: "maintenance"}) }
+	end := func(w *testService) { w.must("root", "", DeleteReadOnly, &None{}) }
+	for what, c := range map[string]struct {
+		before, after []func(w *testService) // the directory was left
+		forbids       bool
+	}{
+		"a mode began":             {nil, []func(*testService){begin}, false},
+		"a mode began and ended":   {nil, []func(*testService){begin, end}, false},
+		"a mode ended":             {[]func(*testService){begin}, []func(*testService){end}, true},
+		"a second mode began":      {[]func(*testService){begin, end}, []func(*testService){begin}, false},
+		"a mode goes on":           {[]func(*testService){begin}, nil, true},
+		"another mode is under it": {[]func(*testService){begin}, []func(*testService){end, begin}, true},
+		"there was never a mode":   {nil, nil, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w, left := newTestService(t), newTestService(t)
+			w.onboard("home")
+			for _, do := range c.before {
+				do(w)
+			}
+			left.take(w, storage.DirectoryShard)
+			for _, do := range c.after {
+				do(w)
+			}
+			for shard := storage.Shard(1); shard <= testShards; shard++ {
+				left.take(w, shard)
+			}
+			left.now = w.now
+			left.agree(Recovered)
+			left.verify()
+			left.pass(time.Hour)
+			agrees := func(when string, forbids bool) {
+				t.Helper()
+				says := decode[ReadOnlyOut](t, left.must("root", "", GetReadOnly, &None{}).Body).ReadOnly != nil
+				if says != forbids || left.forbids() != forbids {
+					t.Errorf("%s the directory says %t, and the shard %t, not %t", when, says, left.forbids(), forbids)
+				}
+			}
+			agrees("after the recovery", c.forbids)
+			begin(left)
+			agrees("after a new mode", true)
+			end(left)
+			agrees("after its end", false)
+		})
+	}
+}
