@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"switchyard/storage"
 )
@@ -217,9 +218,28 @@ func takeAgent(im *importing, data []byte) error {
 	if a.ID == "" || isLonger(string(a.ID), 255) {
 		return im.refuse("data.id must have 1 to 255 characters.")
 	}
+	if err := im.checkAgent(&a); err != nil {
+		return err
+	}
 	known, err := im.tx.agent(string(a.ID))
 	if err != nil || known != nil {
 		return err
 	}
 	return restore(im, &agents, &a)
+}
+
+// maxImportFields is the number of fields that an agent's sessions can have concurrency keys of.
+const maxImportFields = 3
+
+// checkAgent checks what the types of an agent's fields don't say.
+func (im *importing) checkAgent(a *Agent) error {
+	if most := a.MaxConcurrentSessions; most != nil && (*most < 1 || *most > maxConcurrent) {
+		return im.refuse("data.maxConcurrentSessions must be 1 to %d, or null.", maxConcurrent)
+	}
+	words := ConcurrencyField("").EnumValues()
+	unknown := func(f ConcurrencyField) bool { return !slices.Contains(words, string(f)) }
+	if len(a.ConcurrencyBy) > maxImportFields || slices.ContainsFunc(a.ConcurrencyBy, unknown) {
+		return im.refuse("data.concurrencyBy must be at most %d of %s.", maxImportFields, strings.Join(words, ", "))
+	}
+	return im.checkRetry(a.Retry)
 }

@@ -7,6 +7,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"switchyard/actors/tracker/resultschema"
 	"switchyard/storage"
 )
 
@@ -59,19 +60,56 @@ func (im *importing) checkSession(s *sessionRecord) error {
 			return im.refuse("data.concurrencyKeys must be at most %d concurrency keys, each once.", maxImportKeys)
 		}
 	}
-	return im.checkRetry(s)
+	if err := im.checkLists(s); err != nil {
+		return err
+	}
+	if s.DeadLetteredAt != nil && s.Status != SessionFailed {
+		return im.refuse("data.deadLetteredAt is of failed sessions only.")
+	}
+	return im.checkRetry(s.Retry)
+}
+
+// Bounds of what a session's text of secondaryRepos can have, and its resultSchemaErrors in all: more than the
+// service makes. A claimer gets the session in one answer.
+const (
+	maxImportRepos      = 5
+	maxImportReposText  = 16 << 10 // bytes
+	maxImportErrors     = 100
+	maxImportErrorsText = 64 << 10 // bytes
+)
+
+// checkLists checks the parts of a session that have bounds in bytes, or are lists.
+func (im *importing) checkLists(s *sessionRecord) error {
+	if schema := s.ResultSchema; !isNull(schema) && (schema[0] != '{' || len(schema) > resultschema.MaxSchema) {
+		return im.refuse("data.resultSchema must be an object of at most %d bytes of JSON, or null.", resultschema.MaxSchema)
+	}
+	if len(s.StructuredResult) > maxStructured {
+		return im.refuse("data.structuredResult must be at most %d bytes of JSON.", maxStructured)
+	}
+	if errs := s.ResultSchemaErrors; errs != nil {
+		size := 0
+		for _, text := range *errs {
+			size += len(text)
+		}
+		if len(*errs) > maxImportErrors || size > maxImportErrorsText {
+			return im.refuse("data.resultSchemaErrors must be at most %d texts of together %d bytes.", maxImportErrors, maxImportErrorsText)
+		}
+	}
+	if text := s.SecondaryRepos; text != nil {
+		var repos []SecondaryRepo
+		if len(*text) > maxImportReposText || json.Unmarshal([]byte(*text), &repos) != nil || len(repos) > maxImportRepos {
+			return im.refuse("data.secondaryRepos must be a text with a list of at most %d repositories, or null.", maxImportRepos)
+		}
+	}
+	return nil
 }
 
 // maxImportKeys is the number of concurrency keys that a session can have: those of its
 // dispatch, and one of each field that its agent adds.
 const maxImportKeys = 4 + 3
 
-// checkRetry checks what a session says of its attempts.
-func (im *importing) checkRetry(s *sessionRecord) error {
-	if s.DeadLetteredAt != nil && s.Status != SessionFailed {
-		return im.refuse("data.deadLetteredAt is of failed sessions only.")
-	}
-	r := s.Retry
+// checkRetry checks the policy of a session or an agent.
+func (im *importing) checkRetry(r *RetryPolicy) error {
 	if r == nil {
 		return nil
 	}
@@ -79,9 +117,9 @@ func (im *importing) checkRetry(s *sessionRecord) error {
 		r.MaxBackoffSeconds != nil && (*r.MaxBackoffSeconds < 0 || *r.MaxBackoffSeconds > int64(maxPause/time.Second)) {
 		return im.refuse("data.retry is out of the bounds of a policy.")
 	}
-	for _, end := range r.On {
-		if end != retryLapsed && end != retryFailed {
-			return im.refuse("data.retry.on must have lapsed and failed only.")
+	for i, end := range r.On {
+		if end != retryLapsed && end != retryFailed || slices.Contains(r.On[:i], end) {
+			return im.refuse("data.retry.on must have lapsed and failed only, each once.")
 		}
 	}
 	return nil
