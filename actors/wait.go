@@ -174,15 +174,12 @@ func (w *waiters) leave(r *waiter, used bool) {
 }
 
 // served reports whether a waiter that has taken what has these topics has what it was woken for. With
-// none it has: it waits for one kind of thing alone.
+// none it has: it waits for one kind of thing alone. After a wake-up with Each it never has: there may be more.
 func (w *waiters) served(r *waiter, took []tracker.Topic) bool {
-	if took == nil {
-		return true
-	}
 	s := w.stripe(r.key.workspace)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(took, r.why.Topics[0])
+	return !r.why.Each && (took == nil || slices.Contains(took, r.why.Topics[0]))
 }
 
 // rest makes a waiter that has looked ready to be woken again; true when something
@@ -241,7 +238,11 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 		return
 	}
 	for i := range wakes {
-		if wakes[i].One {
+		switch {
+		case wakes[i].Each:
+			s.wakeEach(workspace)
+			continue
+		case wakes[i].One:
 			s.wakeOne(workspace, &wakes[i], 0)
 			continue
 		}
@@ -249,6 +250,17 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 			if topic != (tracker.Topic{}) {
 				s.topics[waitKey{workspace, topic}].each(func(r *waiter) { r.signal(&wakes[i]) })
 			}
+		}
+	}
+}
+
+// wakeEach wakes the claim of each topic that came first. A claim passes the wake-up on if it
+// succeeds, or has met sessions that its caller may not see. So the claims of a topic look one after
+// another, and no more of them than it takes.
+func (s *waitStripe) wakeEach(workspace storage.ID) {
+	for key := range s.topics {
+		if _, is := key.topic.Group(); is && key.workspace == workspace {
+			s.wakeOne(workspace, &tracker.Wake{One: true, Each: true, Topics: [4]tracker.Topic{key.topic}}, 0)
 		}
 	}
 }

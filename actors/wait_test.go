@@ -25,19 +25,23 @@ func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
 				m.offer(random.IntN(kindsOfThings))
 			case n < 7: // something that concerns all of a class
 				m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(0)}}})
+			case n < 8 && len(m.things) > 0:
+				m.show(random.IntN(len(m.things)))
 			case len(m.clients) == 0:
 			case n < 9:
+				m.allow(random.Uint64(), random.IntN(kindsOfThings))
+			case n < 11:
 				m.leave(m.clients[random.IntN(len(m.clients))], false)
 			default:
 				m.step(m.clients[random.IntN(len(m.clients))])
 			}
 		}
 		m.settle()
-		for _, c := range m.clients {
-			if i := m.usable(c); i >= 0 {
-				t.Fatalf("seed %d: a request that uses %b sleeps beside a thing of the kind %d", seed, c.uses, m.things[i])
-			}
-		}
+		m.check(t, seed)
+		// All sleep now, and several may use the things of a kind from here on.
+		m.allow(random.Uint64(), random.IntN(kindsOfThings))
+		m.settle()
+		m.check(t, seed)
 	}
 }
 
@@ -75,12 +79,31 @@ func newWaitModel() *waitModel {
 	return m
 }
 
-func (m *waitModel) topic(n int) tracker.Topic { return tracker.Topic{'t', byte(n)} }
+// topic returns the topic of the claims of a class.
+func (m *waitModel) topic(n int) tracker.Topic { return tracker.Topic{0: 'c', 8: byte(n)} }
 
 // offer adds a thing. Requests for its class and for any may have it.
 func (m *waitModel) offer(kind int) {
 	m.things = append(m.things, kind)
+	m.wakeFor(kind)
+}
+
+func (m *waitModel) wakeFor(kind int) {
 	m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(classOf(kind)), m.topic(anyClass)}, One: true}})
+}
+
+// show makes a thing one of another kind of its class: other requests can use it.
+func (m *waitModel) show(i int) {
+	m.things[i] = (m.things[i] + anyClass) % kindsOfThings
+	m.wakeFor(m.things[i])
+}
+
+// allow lets requests use things of one more kind; which has a bit for each of them.
+func (m *waitModel) allow(which uint64, kind int) {
+	for i, c := range m.clients {
+		c.uses |= int(which>>i&1) << kind
+	}
+	m.waiters.wake(m.workspace, []tracker.Wake{{Each: true}})
 }
 
 // come begins a request with its first look.
@@ -138,6 +161,15 @@ func (m *waitModel) leave(c *waitClient, used bool) {
 		m.waiters.leave(c.waiter, used)
 	}
 	m.clients = slices.DeleteFunc(m.clients, func(o *waitClient) bool { return o == c })
+}
+
+func (m *waitModel) check(t *testing.T, seed uint64) {
+	t.Helper()
+	for _, c := range m.clients {
+		if i := m.usable(c); i >= 0 {
+			t.Fatalf("seed %d: a request that uses %b sleeps beside a thing of the kind %d", seed, c.uses, m.things[i])
+		}
+	}
 }
 
 // settle lets all requests go on until all sleep.

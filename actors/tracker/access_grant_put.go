@@ -35,7 +35,10 @@ func putAccessGrant(tx *Tx, in *PutAccessGrantIn) (Reply, error) {
 		}
 		grant.ActorType = kind
 		body, err := accessGrants.Update(tx, old, &grant)
-		return Reply{Body: body}, err
+		if err != nil {
+			return Reply{}, fmt.Errorf("change a grant: %w", err)
+		}
+		return Reply{Body: body}, tx.wakeForIssue(id)
 	}
 	n, err := tx.countGrants(id)
 	if err != nil {
@@ -56,7 +59,7 @@ func putAccessGrant(tx *Tx, in *PutAccessGrantIn) (Reply, error) {
 		return Reply{}, fmt.Errorf("add a grant: %w", err)
 	}
 	if n == 0 {
-		err = tx.restrict(row, true)
+		return Reply{Body: body}, tx.restrict(row, true)
 	}
-	return Reply{Body: body}, err
+	return Reply{Body: body}, tx.wakeForIssue(id)
 }

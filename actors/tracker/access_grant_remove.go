@@ -30,7 +30,9 @@ func removeAccessGrant(tx *Tx, in *AccessGrantIn) (Reply, error) {
 	}
 	left, err := tx.countGrants(id)
 	if err == nil && left == 0 {
-		err = tx.restrict(row, false)
+		if err = tx.restrict(row, false); err == nil {
+			err = tx.wakeForIssue(id)
+		}
 	}
 	return Reply{Outcome: NoContent}, err
 }

@@ -49,6 +49,7 @@ func init() {
 		{"keep a deleted issue's state", (*Tx).tombstoneEffect},
 		{"wake what waits for an issue", (*Tx).waitEffect},
 		{"move an issue's sessions in the queue", (*Tx).queueEffect},
+		{"wake claims of an issue's sessions", (*Tx).teamEffect},
 		{"dispatch an issue", (*Tx).dispatchEffect},
 	}
 }
@@ -195,6 +196,14 @@ func (tx *Tx) queueEffect(w *issueWrite) error {
 		return nil
 	}
 	return tx.placeSessions(w.new.Value.id(), w.new.Value.Priority)
+}
+
+// teamEffect wakes claims after a change of an issue's team, which other callers see.
+func (tx *Tx) teamEffect(w *issueWrite) error {
+	if w.old == nil || w.new == nil || w.old.Value.TeamID == w.new.Value.TeamID {
+		return nil
+	}
+	return tx.wakeForIssue(w.new.Value.id())
 }
 
 // dispatchEffect dispatches an issue to the agent that the write made its assignee.

@@ -34,5 +34,6 @@ func patchMember(tx *Tx, in *PatchMemberIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("change a member: %w", err)
 	}
+	tx.wakeClaimers() // an admin sees every issue
 	return Reply{Body: body}, nil
 }

@@ -79,6 +79,7 @@ func (tx *Tx) joinTeam(team TeamID, who UserID) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("add a team's member: %w", err)
 	}
+	tx.wakeClaimers()
 	return body, nil
 }
 

@@ -65,6 +65,9 @@ func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("change a team: %w", err)
 	}
+	if t.IsPublic && !row.Value.IsPublic {
+		tx.wakeClaimers()
+	}
 	return Reply{Body: body}, nil
 }
 

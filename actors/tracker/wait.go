@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -79,6 +80,9 @@ type Wake struct {
 	// One is set if only one waiting request can succeed. The longest waiting one is
 	// woken.
 	One bool
+	// Each is set if any of the waiting claims may succeed from now on. The longest waiting claim
+	// of each topic is woken, and the next one behind each claim that succeeds.
+	Each bool
 }
 
 // EventTopic is the topic of readers of the event log. Every event concerns it.
@@ -125,6 +129,13 @@ func claimTopics(agent, provider string) [4]Topic {
 // wakeWatchers wakes the requests that watch a session.
 func (tx *Tx) wakeWatchers(id storage.ID) {
 	tx.buffer.wakes = append(tx.buffer.wakes, Wake{Topics: [4]Topic{sessionTopic(id)}})
+}
+
+// wakeClaimers wakes claims of every agent and provider: their callers may see more from now on.
+func (tx *Tx) wakeClaimers() {
+	if why := (Wake{Each: true}); !slices.Contains(tx.buffer.wakes, why) {
+		tx.buffer.wakes = append(tx.buffer.wakes, why)
+	}
 }
 
 // wakeClaimer wakes one of the requests that could claim such a session.
