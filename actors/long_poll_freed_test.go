@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,61 @@ func TestFreedPlace_IsNotLostToAnIdleProvider(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The service remembers a number of providers of an agent's queue. The others are not forgotten.
+func TestFreedPlace_OfManyProviders(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ ahead, providers int }{
+		"as many as are remembered":        {0, 16},
+		"one more":                         {0, 17},
+		"one more, behind many sessions":   {150, 17},
+		"many":                             {0, 50},
+		"more than are looked at":          {0, 150},
+		"the last behind the queue's head": {66, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				y := newFreedFixture(t, 1)
+				for range row.ahead {
+					y.queue(y.work(), "q")
+				}
+				var next tracker.SessionID
+				for n := range row.providers {
+					next = y.queue(y.work(), fmt.Sprint("p", n))
+				}
+				last := fmt.Sprint("p", row.providers-1)
+				claim := y.claim(last, 20)
+				y.complete(y.running)
+				y.wantClaimed(claim, next)
+				// The agent has its providers in memory now.
+				for range 2 {
+					running := next
+					next = y.queue(y.work(), last)
+					claim = y.claim(last, 20)
+					y.complete(running)
+					y.wantClaimed(claim, next)
+				}
+			})
+		})
+	}
+}
+
+// Places that become free together go to as many claims of one provider.
+func TestFreedPlace_OfManyProvidersByAHigherLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newFreedFixture(t, 1)
+		for n := range 100 {
+			y.queue(y.work(), fmt.Sprint("p", n))
+		}
+		first, second := y.queue(y.work(), "last"), y.queue(y.work(), "last")
+		one, two := y.claim("last", 20), y.claim("last", 20)
+		y.must(tracker.PatchAgent, &tracker.PatchAgentIn{ID: y.agent, MaxConcurrentSessions: tracker.Some(int64(3))})
+		y.wantClaimed(one, first)
+		y.wantClaimed(two, second)
+	})
 }
 
 // An agent is at one session of an issue at a time.

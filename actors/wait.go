@@ -240,7 +240,7 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 	for i := range wakes {
 		switch {
 		case wakes[i].Each:
-			s.wakeEach(workspace)
+			s.wakeEach(workspace, &wakes[i])
 			continue
 		case wakes[i].One:
 			s.wakeOne(workspace, &wakes[i], 0)
@@ -254,12 +254,14 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 	}
 }
 
-// wakeEach wakes the claim of each topic that came first. A claim passes the wake-up on if it
+// wakeEach wakes the claim of each topic in some groups, or in all, that came first. A claim passes the wake-up on if it
 // succeeds, or has met sessions that its caller may not see. So the claims of a topic look one after
 // another, and no more of them than it takes.
-func (s *waitStripe) wakeEach(workspace storage.ID) {
+func (s *waitStripe) wakeEach(workspace storage.ID, why *tracker.Wake) {
+	all := why.Topics == [4]tracker.Topic{}
 	for key := range s.topics {
-		if _, is := key.topic.Group(); is && key.workspace == workspace {
+		group, is := key.topic.Group()
+		if is && key.workspace == workspace && (all || slices.Contains(why.Topics[:], group)) {
 			s.wakeOne(workspace, &tracker.Wake{One: true, Each: true, Topics: [4]tracker.Topic{key.topic}}, 0)
 		}
 	}

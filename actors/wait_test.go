@@ -103,7 +103,11 @@ func (m *waitModel) allow(which uint64, kind int) {
 	for i, c := range m.clients {
 		c.uses |= int(which>>i&1) << kind
 	}
-	m.waiters.wake(m.workspace, []tracker.Wake{{Each: true}})
+	why := tracker.Wake{Each: true}
+	if which>>63 == 1 { // the claims of one agent, which are all that there are
+		why.Topics[0], _ = m.topic(0).Group()
+	}
+	m.waiters.wake(m.workspace, []tracker.Wake{why})
 }
 
 // come begins a request with its first look.

@@ -21,11 +21,12 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 	if n <= 0 {
 		return nil
 	}
-	providers, err := tx.queuedProviders(agent)
-	if err != nil || len(providers) == 0 {
+	noted, err := tx.queuedProviders(agent)
+	if err != nil || len(noted.names) == 0 {
 		return err
 	}
 	n = min(n, maxConcurrent)
+	providers := slices.Clone(noted.names)
 	woken, engaged := make([]int, len(providers)), map[storage.ID]bool{}
 	var met []string
 	looked, served := 0, 0
@@ -38,7 +39,10 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 			met = append(met, provider)
 		}
 		at := slices.Index(providers, provider)
-		if at < 0 || woken[at] == n {
+		if at < 0 {
+			at, providers, woken = len(providers), append(providers, provider), append(woken, 0)
+		}
+		if woken[at] == n {
 			return true, nil
 		}
 		held, known := engaged[e.issue]
@@ -56,14 +60,16 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 		if woken[at]++; woken[at] == n {
 			served++
 		}
-		return served < len(providers), nil
+		return served < len(providers) || noted.more, nil
 	}); err != nil {
 		return err
 	}
 	switch {
-	case served == len(providers):
+	case served == len(providers) && !noted.more:
 	case looked <= maxFreedLooked+n: // that was the whole queue
-		tx.buffer.queue.noteProviders(agent, met)
+		tx.buffer.queue.noteProviders(agent, met, false)
+	case noted.more:
+		tx.wakeClaimersOf(agent)
 	default:
 		for at, provider := range providers {
 			for range n - woken[at] {
@@ -77,44 +83,60 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 // maxProviders is the number of providers of an agent's queued sessions that are noted.
 const maxProviders = 16
 
-// queuedProviders returns the first maxProviders providers of an agent's sessions in the claim
-// queue, and maybe some whose sessions have left it. A search through the queue finds them;
-// after that each session that enters the queue is noted.
-func (tx *Tx) queuedProviders(agent string) ([]string, error) {
+// queueProviders are providers of an agent's sessions in the claim queue.
+type queueProviders struct {
+	names []string // at most maxProviders; the sessions of some may have left the queue
+	more  bool     // the queue may have sessions of other providers
+}
+
+// queuedProviders returns the providers of an agent's sessions in the claim queue. A search through
+// the queue finds them; after that each session that enters the queue is noted.
+func (tx *Tx) queuedProviders(agent string) (queueProviders, error) {
 	queue := &tx.buffer.queue
 	if providers, noted := queue.providers[agent]; noted {
 		return providers, nil
 	}
-	var providers []string
-	looked := 0
+	var names []string
+	more, looked := false, 0
 	if err := tx.walkQueue(agent, func(e *queuedEntry, _ []byte) (bool, error) {
-		if provider := unStr(e.provider); !slices.Contains(providers, provider) {
-			providers = append(providers, provider)
+		if looked++; looked > maxPassedOver || len(names) > maxProviders {
+			more = true
+			return false, nil
 		}
-		looked++
-		return looked < maxPassedOver && len(providers) < maxProviders, nil
+		if provider := unStr(e.provider); !slices.Contains(names, provider) {
+			names = append(names, provider)
+		}
+		return true, nil
 	}); err != nil {
-		return nil, err
+		return queueProviders{}, err
 	}
-	queue.noteProviders(agent, providers)
+	queue.noteProviders(agent, names, more)
 	return queue.providers[agent], nil
 }
 
 // noteProviders sets the providers of an agent's sessions in the queue.
-func (f *queueHeads) noteProviders(agent string, providers []string) {
+func (f *queueHeads) noteProviders(agent string, names []string, more bool) {
 	if f.providers == nil {
-		f.providers = map[string][]string{}
+		f.providers = map[string]queueProviders{}
 	}
 	if len(f.providers) >= maxQueueHeads {
 		clear(f.providers)
 	}
 	f.raised = true
-	f.providers[agent] = providers[:min(len(providers), maxProviders)]
+	n := min(len(names), maxProviders)
+	f.providers[agent] = queueProviders{names[:n], more || n < len(names)}
 }
 
 // addProvider notes that a session of an agent has entered the queue.
 func (f *queueHeads) addProvider(agent, provider string) {
-	if known, noted := f.providers[agent]; noted && len(known) < maxProviders && !slices.Contains(known, provider) {
-		f.providers[agent] = append(known, provider)
+	known, noted := f.providers[agent]
+	switch {
+	case !noted || slices.Contains(known.names, provider):
+		return
+	case len(known.names) == maxProviders:
+		known.more = true
+	default:
+		known.names = append(known.names, provider)
 	}
+	f.providers[agent] = known
 }

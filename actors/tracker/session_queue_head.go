@@ -17,7 +17,7 @@ type queueHeads struct {
 	heads map[queueHeadKey]queueHead
 	// providers are the providers of the sessions in the queue, by agent; see
 	// queuedProviders.
-	providers map[string][]string
+	providers map[string]queueProviders
 	// raised is set if the running command has moved a head up, or noted providers.
 	raised bool
 }

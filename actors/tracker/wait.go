@@ -80,8 +80,9 @@ type Wake struct {
 	// One is set if only one waiting request can succeed. The longest waiting one is
 	// woken.
 	One bool
-	// Each is set if any of the waiting claims may succeed from now on. The longest waiting claim
-	// of each topic is woken, and the next one behind each claim that succeeds.
+	// Each is set if any of the waiting claims may succeed from now on, or of those in the groups
+	// that Topics has then. The longest waiting claim of each topic is woken, and the next one
+	// behind each claim that succeeds.
 	Each bool
 }
 
@@ -132,8 +133,17 @@ func (tx *Tx) wakeWatchers(id storage.ID) {
 }
 
 // wakeClaimers wakes claims of every agent and provider: their callers may see more from now on.
-func (tx *Tx) wakeClaimers() {
-	if why := (Wake{Each: true}); !slices.Contains(tx.buffer.wakes, why) {
+func (tx *Tx) wakeClaimers() { tx.wakeEach([4]Topic{}) }
+
+// wakeClaimersOf wakes claims of an agent, for every provider.
+func (tx *Tx) wakeClaimersOf(agent string) {
+	own, _ := claimTopic(agent, "").Group()
+	anyone, _ := claimTopic("", "").Group()
+	tx.wakeEach([4]Topic{own, anyone})
+}
+
+func (tx *Tx) wakeEach(groups [4]Topic) {
+	if why := (Wake{Each: true, Topics: groups}); !slices.Contains(tx.buffer.wakes, why) {
 		tx.buffer.wakes = append(tx.buffer.wakes, why)
 	}
 }
