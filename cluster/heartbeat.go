@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -45,6 +46,8 @@ type heartbeatConfig struct {
 	Generations *generations
 	// Fatal is told that another node has seen this one with newer data.
 	Fatal func(error)
+	// Refused is told of a node that refuses this one as no member of the cluster.
+	Refused func(node string)
 	// Disconnect closes connections on which requests wait for a node that does not answer.
 	Disconnect func(node string)
 	Clock      func() time.Time
@@ -278,6 +281,9 @@ func (p *heartbeat) exchange(node string) (answer heartbeatMessage, err error) {
 	// came with the new count. The next message shows whether the data is older.
 	if refusesData(err) && p.cfg.Generations.current() == now {
 		p.cfg.Fatal(fmt.Errorf("node %q: %w", node, errOlderData))
+	}
+	if errors.Is(err, errNoMember) {
+		p.cfg.Refused(node)
 	}
 	if err != nil {
 		return answer, err

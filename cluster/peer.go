@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/membership"
 	"switchyard/internal/processors"
 	"switchyard/storage"
 )
@@ -61,6 +62,8 @@ type peerConfig struct {
 	// Self returns this node's names; its cluster is empty before it has joined.
 	Self        func() peerSelf
 	Generations *generations
+	// Members returns the newest node list that this node has. Nil counts as an empty list.
+	Members func() *membership.List
 	// Resolve returns the peer address of a node.
 	Resolve func(node string) (addr string, ok bool)
 	// Format returns the format that this node writes, which has the version of the protocol.
@@ -295,6 +298,7 @@ func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard
 	}
 	self := p.cfg.Self()
 	hello := peerHello{Cluster: self.cluster, From: self.node, Instance: self.instance, To: node, Shard: int(shard), Generation: p.cfg.Generations.current()}
+	p.addressTo(&hello)
 	if err := p.clientHandshake(conn, kind, &hello); err != nil {
 		_ = tcp.Close()
 		return nil, fail(err)

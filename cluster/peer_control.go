@@ -31,11 +31,13 @@ type rpcError struct{ message string }
 func (e *rpcError) Error() string { return e.message }
 
 // A control request is its length (4 bytes, big endian, of the rest), its kind and its body. An
-// answer is its length, a status (0 for success, 1 for an error) and its body, which for an error
-// is the text. A connection carries one request at a time.
+// answer is its length, a status (0 for success, 1 for an error, 2 if the requesting node is refused)
+// and its body, which for an error is the text. A connection carries one request at a time, and ends
+// after a refusal. Versions that don't know the status 2 take it for an error.
 const (
 	answered byte = 0
 	failed   byte = 1
+	noMember byte = 2
 )
 
 // call sends a control request to a node. The error is an *rpcError if the node answered with one,
@@ -137,6 +139,9 @@ func (p *peerPort) exchange(ctx context.Context, conn net.Conn, kind rpcKind, bo
 	if err != nil {
 		return nil, err
 	}
+	if status == noMember {
+		return nil, errNoMember
+	}
 	if status != answered {
 		return nil, &rpcError{string(answer)}
 	}
@@ -183,26 +188,34 @@ func readControl(conn io.Reader) (first byte, body []byte, err error) {
 // serveControl answers requests on a connection until the connection ends.
 func (p *peerPort) serveControl(conn net.Conn, hello peerHello) {
 	defer p.closeConn(conn)
-	from := hello.From
-	if hello.Cluster == "" {
-		from = ""
-	}
 	for {
 		kind, body, err := readControl(conn)
 		if err != nil {
 			return
 		}
-		status := answered
-		answer, err := p.answer(rpcKind(kind), from, body)
-		if err != nil {
-			status, answer = failed, []byte(err.Error())
-		}
+		status, answer := p.carryOut(rpcKind(kind), &hello, body)
 		_ = conn.SetWriteDeadline(time.Now().Add(p.cfg.controlTime))
-		if err := writeControl(conn, status, answer); err != nil {
+		if err := writeControl(conn, status, answer); err != nil || status == noMember {
 			return
 		}
 		_ = conn.SetWriteDeadline(time.Time{})
 	}
+}
+
+// carryOut carries out a request and returns the answer with its status.
+func (p *peerPort) carryOut(kind rpcKind, hello *peerHello, body []byte) (status byte, answer []byte) {
+	if p.refusesRequest(kind, hello) {
+		return noMember, []byte(noMemberText)
+	}
+	from := hello.From
+	if hello.Cluster == "" {
+		from = ""
+	}
+	answer, err := p.answer(kind, from, body)
+	if err != nil {
+		return failed, []byte(err.Error())
+	}
+	return answered, answer
 }
 
 func (p *peerPort) answer(kind rpcKind, from string, body []byte) (answer []byte, err error) {

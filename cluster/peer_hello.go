@@ -55,6 +55,10 @@ type peerHello struct {
 	Shard    int    `json:"shard"`
 	// Generation is that of the dialer's data directory; versions without it send none.
 	Generation generation `json:"generation,omitzero"`
+	// ToInstance is the instance of the node to reach in the dialer's node list, and Registry the
+	// version of that list. Versions without them send none.
+	ToInstance string `json:"toInstance,omitempty"`
+	Registry   uint64 `json:"registry,omitempty"`
 }
 
 // peerStatus is the answer to a hello. It names neither nodes nor clusters; the accepting node logs
@@ -71,6 +75,8 @@ const (
 	statusOtherCluster peerStatus = 5 // the dialer is of another cluster
 	statusSameName     peerStatus = 6 // the dialer has the acceptor's name
 	statusOlderData    peerStatus = 7 // the acceptor has seen the dialer with newer data
+	statusNoMember     peerStatus = 8 // the dialer was removed from the cluster
+	statusOtherData    peerStatus = 9 // the hello is for another data directory under the acceptor's name
 )
 
 // explain tells the dialing node's operator what a refusal means.
@@ -88,9 +94,12 @@ func (s peerStatus) explain(h *peerHello) string {
 		return fmt.Sprintf("the node there does not belong to cluster %s: give --join addresses of this node's own cluster", h.Cluster)
 	case statusSameName:
 		return fmt.Sprintf("the node there is named %q, too: give every node a name of its own (--node-name)", h.From)
-	}
-	if s == statusOlderData {
+	case statusOlderData:
 		return errOlderData.Error()
+	case statusNoMember:
+		return noMemberText
+	case statusOtherData:
+		return fmt.Sprintf("the node there runs on another data directory than the member %q: one of an earlier node of that name", h.To)
 	}
 	return fmt.Sprintf("with status %d, which this version does not know", s)
 }
@@ -251,6 +260,12 @@ func (p *peerPort) checkHello(kind byte, h *peerHello) (status peerStatus, reaso
 		return statusOtherCluster, fmt.Sprintf("this node belongs to cluster %s and the dialing node to %s: give that node --join addresses of its own cluster", self.cluster, h.Cluster)
 	case h.From == self.node && !joins:
 		return statusSameName, fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)
+	case !joins && p.isEarlier(h):
+		return statusOtherData, fmt.Sprintf("node %q asks for instance %s of this node, which is instance %s", h.From, h.ToInstance, self.instance)
+	case !joins && p.refuses(h):
+		if kind != kindControl { // by control requests it may ask whether it is a member
+			return statusNoMember, fmt.Sprintf("node %q (instance %s) was removed from the cluster", h.From, h.Instance)
+		}
 	case !joins && !p.cfg.Generations.accepts(h.From, h.Generation):
 		return statusOlderData, fmt.Sprintf("the data directory of node %q is older than this node has seen it: it has forgotten what it acknowledged since", h.From)
 	}

@@ -70,7 +70,7 @@ func newPeering(n *Node) (l *peering, err error) {
 	}
 	pc := peerConfig{
 		Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Format: n.Format, Logger: n.logger.With("component", "peer"),
-		Generations: l.generations,
+		Generations: l.generations, Members: func() *membership.List { return l.registry.list() },
 	}
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)
@@ -103,7 +103,7 @@ func newPeering(n *Node) (l *peering, err error) {
 		Send: func(ctx context.Context, node string, body []byte) ([]byte, error) {
 			return l.port.call(ctx, node, rpcHeartbeat, body)
 		},
-		Generations: l.generations, Fatal: n.fail,
+		Generations: l.generations, Fatal: n.fail, Refused: l.registry.refusedBy,
 		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: cfg.Clock, Clocks: clocks,
 	})
 	return l, err

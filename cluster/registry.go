@@ -65,6 +65,7 @@ type registry struct {
 	mu      sync.Mutex
 	known   *membership.List
 	changed chan struct{} // closed when known is replaced
+	refuser string        // a node that has refused this one since it last registered; empty: none
 
 	wake chan struct{} // capacity 1: check whether the registry has this node's current record
 	stop context.CancelFunc
@@ -226,6 +227,23 @@ func (r *registry) wakeEnroll() {
 	}
 }
 
+// refusedBy makes keepRegistered ask a node that refuses this one as no member.
+func (r *registry) refusedBy(node string) {
+	r.mu.Lock()
+	r.refuser = node
+	r.mu.Unlock()
+	r.wakeEnroll()
+}
+
+// takeRefuser returns a node that has refused this one, once.
+func (r *registry) takeRefuser() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	node := r.refuser
+	r.refuser = ""
+	return node
+}
+
 // sameNode reports whether a record in the registry agrees with the node's own.
 func sameNode(rec, self membership.Record) bool {
 	self.Draining, self.Removed, self.FirstSeen = rec.Draining, rec.Removed, rec.FirstSeen
@@ -257,7 +275,7 @@ const (
 )
 
 // keepRegistered registers the node when it starts, and again whenever the registry's record of it
-// differs from its own.
+// differs from its own or another node refuses it.
 func (r *registry) keepRegistered(ctx context.Context) {
 	wait, said := registerRetryFirst, ""
 	for {

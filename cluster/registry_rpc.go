@@ -38,7 +38,16 @@ const relayTimeout = 5 * time.Second
 // register sends this node's record to the directory's owner. A *permanentError is final.
 func (r *registry) register(ctx context.Context, self membership.Record) error {
 	id := r.cfg.Identity()
-	reply, err := r.serve(ctx, rpcRegister, &joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self})
+	request := joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self}
+	var reply *joinReply
+	var err error
+	if refuser := r.takeRefuser(); refuser != "" {
+		// A node that was paused may know an owner of the directory that is none any more, or take
+		// itself for the owner, and hears of no other while it is refused. The refusing one does.
+		reply, err = r.send(ctx, refuser, rpcRegister, &request)
+	} else {
+		reply, err = r.serve(ctx, rpcRegister, &request)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,10 +146,15 @@ func (r *registry) relay(ctx context.Context, kind rpcKind, request joinRequest)
 		return nil, errNoDirectory
 	}
 	request.Relayed = true
+	return r.send(ctx, owner, kind, &request)
+}
+
+// send sends a request to another member.
+func (r *registry) send(ctx context.Context, node string, kind rpcKind, request *joinRequest) (*joinReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
-	return sendJoin(ctx, &request, func(ctx context.Context, body []byte) ([]byte, error) {
-		return r.cfg.Calls.call(ctx, owner, kind, body)
+	return sendJoin(ctx, request, func(ctx context.Context, body []byte) ([]byte, error) {
+		return r.cfg.Calls.call(ctx, node, kind, body)
 	})
 }
 

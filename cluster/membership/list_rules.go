@@ -103,6 +103,20 @@ func (r *List) Register(rec Record) error {
 	return nil
 }
 
+// Refuses reports whether a node's requests are to be refused: it is no peer. Known is the version of
+// the newest list that the node has. One with a newer list than this may have joined since. Versions of
+// the program that say no version send 0.
+func (r *List) Refuses(name, instance string, known uint64) bool {
+	if known > r.Version {
+		return false
+	}
+	rec, ok := r.Node(name)
+	if !ok {
+		return known > 0 // its own list had it, and this one has forgotten it
+	}
+	return rec.Released || rec.Instance != instance
+}
+
 func (r *List) member(name string) (Record, error) {
 	rec, ok := r.Node(name)
 	if !ok || rec.Removed {

@@ -83,6 +83,39 @@ func TestList_Rules(t *testing.T) {
 	}
 }
 
+func TestList_Refuses(t *testing.T) {
+	t.Parallel()
+	list := &List{ListHead: ListHead{Version: 7}, Nodes: []Record{
+		{Name: "a", Instance: "1"}, {Name: "released", Instance: "1", Removed: true, Released: true}, {Name: "removed", Instance: "1", Removed: true},
+	}}
+	for name, test := range map[string]struct {
+		node, instance string
+		known          uint64
+		want           bool
+	}{
+		"a member":                               {"a", "1", 7, false},
+		"a member with an older list":            {"a", "1", 3, false},
+		"an older program":                       {"a", "1", 0, false},
+		"removed and still needed":               {"removed", "1", 7, false},
+		"released":                               {"released", "1", 3, true},
+		"released, older program":                {"released", "1", 0, true},
+		"let back since":                         {"released", "1", 8, false},
+		"an earlier node of the name":            {"a", "0", 3, true},
+		"an earlier node, older program":         {"a", "0", 0, true},
+		"a later node of the name":               {"released", "2", 8, false},
+		"a node that has joined since":           {"b", "1", 8, false},
+		"a node that has joined, without a list": {"b", "1", 0, false},
+		"a node removed long ago":                {"b", "1", 3, true},
+	} {
+		if got := list.Refuses(test.node, test.instance, test.known); got != test.want {
+			t.Errorf("%s: refused: %t", name, got)
+		}
+	}
+	if (&List{}).Refuses("a", "1", 0) {
+		t.Error("a node without a list refuses others")
+	}
+}
+
 func joins(rec Record) func(*List, RuleInput) error {
 	return func(r *List, input RuleInput) error { return r.Join(rec, input) }
 }

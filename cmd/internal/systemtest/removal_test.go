@@ -73,6 +73,52 @@ func TestCluster_RemovesANodeThatRuns(t *testing.T) {
 	}
 }
 
+// TestCluster_RemovesANodeThatIsPaused removes a node while it is paused, and starts an empty one under
+// its name. The others refuse the first one when it goes on, so that it ends.
+func TestCluster_RemovesANodeThatIsPaused(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := limited(t, 3*time.Minute)
+	defer cancel()
+	f := newFleet(ctx, t, 3, "--shards", "4")
+	first, gone := f.members[0], f.members[2]
+	if err := gone.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	silent := func(v ClusterView) bool {
+		for _, n := range v.Nodes {
+			if n.Name == gone.Name {
+				return n.State != "alive"
+			}
+		}
+		return false
+	}
+	if err := first.Await(ctx, "the paused node does not hear of its removal", silent); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.operate(ctx, "DELETE", "/cluster/nodes/"+gone.Name); err != nil {
+		t.Fatal(err)
+	}
+	successor, err := f.Add(gone.Name, "--join", first.Seed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	successor.Data += "-successor"
+	if err := successor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := successor.WaitReady(ctx); err != nil { // it has joined, so the first one is released
+		t.Fatal(err)
+	}
+	if err := gone.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	ending, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	if output, failed, err := gone.Exited(ending); err != nil || !failed || !strings.Contains(output, "belongs to another node") {
+		t.Fatalf("the removed node did not end with an error: %v\n%s", err, output)
+	}
+}
+
 // startEmpty wipes the disk of a member that does not run, and starts it under its name.
 func (m *Member) startEmpty() error {
 	if err := os.RemoveAll(m.Data); err != nil {
