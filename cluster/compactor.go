@@ -2,10 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // compactor keeps the logs short. When the log of one shard, or all logs together, have grown past
@@ -26,10 +30,17 @@ type compactor struct {
 	ended  chan struct{}
 
 	reclaimNow atomic.Bool // disk space is short: truncate every log
+
+	snapshots sync.WaitGroup // those under way, also of earlier rounds
+	failed    atomic.Bool    // one has failed since the last round
 }
 
-// compactRetry is the pause after a failure.
-const compactRetry = 10 * time.Second
+const (
+	// compactRetry is the pause after a failure.
+	compactRetry = 10 * time.Second
+	// compactLook is how often a round looks whether its snapshots get on.
+	compactLook = time.Second
+)
 
 func (c *compactor) grown(added, sum int64) {
 	if total := c.total.Add(added); sum < c.tuning.snapshotBytes && total < c.tuning.totalBytes {
@@ -72,7 +83,7 @@ func (c *compactor) run() {
 }
 
 // compact makes snapshots of the groups with the longest logs, at the same time, so that they share
-// a flush. It returns false if one failed.
+// a flush. It returns false if one failed, in this round or after an earlier one left it.
 func (c *compactor) compact() bool {
 	least := c.tuning.snapshotBytes
 	groups := c.groups()
@@ -86,34 +97,57 @@ func (c *compactor) compact() bool {
 	if short {
 		least = 1
 	}
-	var (
-		snapshots sync.WaitGroup
-		failed    atomic.Bool
-	)
+	var begun []*group
+	ended := make(chan struct{}, len(groups))
 	for _, g := range groups {
 		pending := g.machine.pending.Load()
 		kept := g.snapshots.Sending() || g.holdsLog() && !short
 		if g.failed.Load() != nil || pending < least || kept && pending < c.tuning.sendingBytes {
 			continue
 		}
-		snapshots.Go(func() {
-			if err := g.snapshot(short); err != nil {
-				failed.Store(true)
+		if !g.truncating.CompareAndSwap(false, true) { // an earlier round has left it
+			continue
+		}
+		begun = append(begun, g)
+		c.snapshots.Go(func() {
+			if err := g.snapshot(short); err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
+				c.failed.Store(true)
 				g.logger.Warn("could not truncate a log", "error", err)
 			}
+			g.truncating.Store(false)
+			ended <- struct{}{}
 		})
 	}
-	snapshots.Wait()
+	await(begun, ended)
 	if short {
 		if err := c.compactLog(c.ctx); err != nil && c.ctx.Err() == nil {
-			failed.Store(true)
+			c.failed.Store(true)
 			c.logger.Warn("could not give back the logs' disk space", "error", err)
 		}
 	}
-	return !failed.Load()
+	return !c.failed.Swap(false)
 }
 
-// stop ends the compactor and waits for snapshots under way.
+// await returns when the snapshots of a round have ended. It leaves those whose Raft does nothing for
+// them: a snapshot needs Raft's own goroutine, which may read the stream of a received snapshot for
+// minutes. The logs of the other groups would grow meanwhile.
+func await(begun []*group, ended <-chan struct{}) {
+	look := time.NewTicker(compactLook)
+	defer look.Stop()
+	for left := len(begun); left > 0; {
+		select {
+		case <-ended:
+			left--
+		case <-look.C:
+			getsOn := func(g *group) bool { return g.truncating.Load() && g.tracking.probe() }
+			if !slices.ContainsFunc(begun, getsOn) {
+				return
+			}
+		}
+	}
+}
+
+// stop ends the compactor and waits for the round under way.
 func (c *compactor) stop(ctx context.Context) error {
 	c.cancel()
 	select {
@@ -122,4 +156,9 @@ func (c *compactor) stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// awaitSnapshots waits for the snapshots that rounds have left. They end with their groups.
+func (c *compactor) awaitSnapshots(ctx context.Context) error {
+	return within(ctx, func() error { c.snapshots.Wait(); return nil })
 }

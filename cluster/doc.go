@@ -87,9 +87,10 @@
 // trackingTransport.relayRequests, which passes other members' requests to Raft; pipeline.relay, one per
 // follower; and at most one round of the lease. group.stop ends them.
 //
-// Owned by the node: the compactor, which snapshots and truncates logs; and, unless the node is alone, the
-// leader watchdog, which makes followers check a silent leader, and idle leaders send their heartbeats,
-// with the steps that it takes for quiet groups (quiet.go), one at a time for each.
+// Owned by the node: the compactor, which snapshots and truncates logs, with one goroutine for each
+// snapshot; and, unless the node is alone, the leader watchdog, which makes followers check a silent
+// leader, and idle leaders send their heartbeats, with the steps that it takes for quiet groups
+// (quiet.go), one at a time for each.
 //
 // Owned by the peering: gossip's (see package gossip); registry.keepRegistered, which keeps the node's
 // row in the registry; bootstrap.check, once per start; the peer port's, one that accepts and one per

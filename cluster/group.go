@@ -62,6 +62,8 @@ type group struct {
 	declaring waitClock   // of the claim or release in flight
 	stuck     atomic.Bool // the disk takes no entries
 
+	truncating atomic.Bool // the compactor's snapshot is under way
+
 	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not
 	kept      kept
 	keepLog   func(g *group, least uint64) // see Node.keepLog

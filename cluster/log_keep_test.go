@@ -20,6 +20,10 @@ func TestKeepLog(t *testing.T) {
 		tu.snapshotBytes, tu.totalBytes, tu.keepBytes, tu.trailing = 1, 1<<30, 32<<10, 1
 		tu.keepPrevious = false
 	}})
+	// The log is truncated by fill alone, which would pass over a snapshot that is under way.
+	if err := r.compactor.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	fill := func(rows int) {
 		t.Helper()
 		for i := range rows {
@@ -83,15 +87,9 @@ func TestKeepLog(t *testing.T) {
 		if _, _, err := readRows(r, after); err != nil {
 			t.Errorf("%v %s, before", err, what)
 		}
-		// The compactor in the background may have made a snapshot just before: then the next entry
-		// leads to the truncation.
-		err := error(nil)
-		for try := 0; try < 100 && err == nil; try++ {
-			end()
-			fill(1)
-			_, _, err = readRows(r, after)
-		}
-		if !errors.Is(err, ErrLogTruncated) {
+		end()
+		fill(1)
+		if _, _, err := readRows(r, after); !errors.Is(err, ErrLogTruncated) {
 			t.Errorf("%v %s", err, what)
 		}
 	}

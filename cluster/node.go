@@ -440,6 +440,7 @@ func (n *Node) stopGroups(ctx context.Context) error {
 		})
 	}
 	stops.Wait()
+	errs = append(errs, n.timed("wait for the last snapshots", func() error { return n.compactor.awaitSnapshots(ctx) }))
 	if n.watchdog != nil {
 		errs = append(errs, n.timed("wait for the leader watchdog", func() error { return n.watchdog.awaitSteps(ctx) }))
 	}
