@@ -149,7 +149,7 @@ func (tx *Tx) tellPull(p *vcsPull, repository string) ([]IssueID, error) {
 	}
 	return tx.changeNamed(named, func(t *Issue) bool {
 		another := t.PRURL != nil && *t.PRURL != p.URL
-		if another && p.State == "closed" && t.PRState != nil && (*t.PRState == "open" || *t.PRState == "draft") {
+		if another && (p.State == "closed" || p.State == "merged") && t.PRState != nil && (*t.PRState == "open" || *t.PRState == "draft") {
 			return false // the issue's own pull request is not finished
 		}
 		if another || p.Anew {

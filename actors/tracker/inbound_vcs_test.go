@@ -121,16 +121,51 @@ func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
 		checks("completed", strconv.Quote(conclusion), "new", 1)
 		want(1, "open", shown)
 	}
-	pull("closed", "closed", 2, false, false) // while the first one is open
-	if got := o.read(issue.ID); *got.PRURL != "https://github.com/acme/yard/pull/1" {
-		t.Errorf("%s", *got.PRURL)
-	}
+	checks("completed", `"success"`, "new", 1)
+	// Events about others that are finished, while the first one is open.
+	pull("closed", "closed", 2, false, false)
+	want(1, "open", "success")
+	pull("labeled", "closed", 2, false, true)
+	want(1, "open", "success")
 	pull("closed", "closed", 1, false, true)
-	if got := o.read(issue.ID); *got.PRState != "merged" {
-		t.Errorf("%s", *got.PRState)
-	}
+	want(1, "merged", "success")
 	pull("opened", "open", 3, false, false)
 	want(3, "open", "")
+	pull("opened", "open", 4, false, false)
+	pull("closed", "closed", 4, false, true)
+	want(4, "merged", "")
+	pull("edited", "closed", 2, false, true) // none is open
+	want(2, "merged", "")
+	o.verify()
+}
+
+// A session that waits until its issue's pull request is merged sleeps on when another
+// one, merged before, is changed.
+func TestInbound_AMergedPullRequestWakesNoWaitForAnother(t *testing.T) {
+	t.Parallel()
+	o := newInboundFixture(t)
+	o.route(RouteVCS, "acme/yard")
+	issue := o.created(CreateIssueIn{})
+	pull := func(action, state string, number int, merged bool) {
+		t.Helper()
+		o.took(o.provider(ReceiveVCS, o.vcs("pull_request", pullJSON(action, state, "CORE-1", "", "b", number, false, merged))))
+	}
+	pull("opened", "open", 1, false)
+	s := decode[ShownSession](o, o.admin(DispatchIssue, &DispatchIssueIn{ID: string(issue.ID), AgentID: Some("a")}).Body)
+	o.admin(ClaimSessions, &ClaimSessionsIn{AgentID: Some("a")})
+	o.admin(ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionWaiting), WaitFor: Some(anyOf(WaitCondition{PR: "merged"}))})
+	status := func() SessionStatus {
+		t.Helper()
+		return decode[ShownSession](o, o.admin(SessionByID, &SessionByIDIn{ID: s.ID}).Body).Status
+	}
+	pull("labeled", "closed", 2, true)
+	if got := status(); got != SessionWaiting {
+		t.Errorf("after a change of the other one it is %s", got)
+	}
+	pull("closed", "closed", 1, true)
+	if got := status(); got != SessionCreated {
+		t.Errorf("after the merge it is %s", got)
+	}
 	o.verify()
 }
 
