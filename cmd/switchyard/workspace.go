@@ -46,7 +46,7 @@ func (f workspaceFlags) connect() (*transfer.Client, context.Context, context.Ca
 
 type workspaceExportCmd struct {
 	workspaceFlags
-	File      string `arg:"" help:"File to write; one of that name is replaced once the export is whole."`
+	File      string `arg:"" help:"File to write; a file of that name is replaced once the export is whole."`
 	Workspace string `required:"" help:"Id of the workspace." placeholder:"ID"`
 }
 

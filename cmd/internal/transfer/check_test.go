@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -114,5 +115,51 @@ func TestExport_LeavesNoFileOfHalfAnAnswer(t *testing.T) {
 		if sent < len(text) && (err == nil || len(left) > 0) || sent == len(text) && (err != nil || len(left) != 1) {
 			t.Errorf("of %d bytes of %d: %v, and %d files", sent, len(text), err, len(left))
 		}
+	}
+}
+
+// An export gets its name by a rename, which would put it in the place of a device or a named pipe, and of a link
+// rather than of the file that the link leads to.
+func TestExport_ReplacesNothingButAFile(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, whole(3))
+	}))
+	t.Cleanup(service.Close)
+	c, err := NewClient(service.URL, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	socket, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	if err := errors.Join(os.WriteFile(at("file"), []byte("old"), 0o600), os.Mkdir(at("folder"), 0o700),
+		os.Symlink(at("file"), at("link")), os.Symlink(at("nowhere"), at("dangling"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"socket", "folder", "link", "dangling"} {
+		before, err := os.Lstat(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Export(t.Context(), "w", at(name), nil); err == nil || !strings.Contains(err.Error(), at(name)+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now, err := os.Lstat(at(name)); err != nil || now.Mode() != before.Mode() {
+			t.Errorf("%s is replaced: %v, %v", name, now.Mode(), err)
+		}
+	}
+	if _, err := c.Export(t.Context(), "w", at("file"), nil); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(at("file")); err != nil || string(text) != whole(3) {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 5 {
+		t.Errorf("the folder has %v", left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -124,8 +125,12 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 	return nil, refused
 }
 
-// Export writes a workspace to a file, which gets its name once it is whole and checked.
+// Export writes a workspace to a file, which gets its name once it is whole and checked. It replaces a file of
+// that name, and fails if the name is that of anything else.
 func (c *Client) Export(ctx context.Context, workspace, file string, progress func(bytes int64)) (summary *Summary, err error) {
+	if err := checkReplaceable(file); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(Silence, func() { cancel(fmt.Errorf("the service sent nothing for %s", Silence)) })
@@ -140,8 +145,11 @@ func (c *Client) Export(ctx context.Context, workspace, file string, progress fu
 		return nil, fmt.Errorf("make the file: %w", err)
 	}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(part.Name()))
+		if err == nil {
+			return
+		}
+		if left := os.Remove(part.Name()); !errors.Is(left, fs.ErrNotExist) { // it may have its name by now
+			err = errors.Join(err, left)
 		}
 	}()
 	counted := &counter{watch: watch, progress: progress}
@@ -159,7 +167,36 @@ func (c *Client) Export(ctx context.Context, workspace, file string, progress fu
 	if err := os.Rename(part.Name(), file); err != nil {
 		return nil, fmt.Errorf("name the file: %w", err)
 	}
-	return summary, nil
+	return summary, syncDir(filepath.Dir(file))
+}
+
+// checkReplaceable returns an error if there is something at a path that a rename to it must not replace: a device,
+// a named pipe, a link.
+func checkReplaceable(file string) error {
+	at, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for a file of that name: %w", err)
+	case at.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s: is a symbolic link, and would be replaced; give the path of the file", file)
+	case !at.Mode().IsRegular():
+		return fmt.Errorf("%s: is not a file, and would be replaced; give the path of a file", file)
+	}
+	return nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("make %s durable: %w", dir, err)
+	}
+	return nil
 }
 
 // Because adds the reason why a context has ended.
