@@ -1,9 +1,12 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
+	"strings"
 	"time"
 
 	"switchyard/actors/tracker"
@@ -205,6 +208,9 @@ func (c Config) validate() error {
 	if err := c.validateTLS(); err != nil {
 		return err
 	}
+	if err := c.validatePublicURL(); err != nil {
+		return err
+	}
 	if err := httpapi.CheckOrigins(c.CORSOrigins); err != nil {
 		return fmt.Errorf("--cors-origins: %w", err)
 	}
@@ -218,6 +224,21 @@ func (c Config) validate() error {
 		return err
 	}
 	return c.validateCluster()
+}
+
+// validatePublicURL refuses a URL to which the service can't append its paths. The scheme is compared in lower
+// case elsewhere. The error does not repeat the URL, which may have a password.
+func (c Config) validatePublicURL() error {
+	text := c.PublicURL
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !strings.HasPrefix(text, u.Scheme+"://") || u.Hostname() == "" || u.User != nil ||
+		strings.ContainsAny(text, "?#") || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("--public-url: must be like https://HOST or https://HOST:PORT/PATH, in ASCII, without a user, a query or a fragment")
+	}
+	return nil
 }
 
 // Warnings returns the risks of a valid configuration.

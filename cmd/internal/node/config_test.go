@@ -34,6 +34,30 @@ func TestConfig_WebhookPolicy(t *testing.T) {
 	}
 }
 
+// The addresses in answers begin with the public URL, and the console's cookies and origin
+// follow from it.
+func TestConfig_PublicURL(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "http://127.0.0.1:8080", "https://yard.example", "https://yard.example/", "https://[fd00::1]:8443/tracker"} {
+		c := sane()
+		c.PublicURL = text
+		if err := c.validate(); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"foo", "yard.example", "yard.example:8080", "//yard.example", "ftp://yard.example", "HTTPS://yard.example", "http:yard.example", "http://", "http://:8080", "http:///api",
+		"http://yard.example?", "http://yard.example?q", "http://yard.example#", "http://yard.example/#top", "http://ann:secret@yard.example", "http://@yard.example",
+		"http://yard.example/a b", " http://yard.example", "http://yard.example\n", "http://yard.example:x", "http://yärd.example",
+	} {
+		c := sane()
+		c.PublicURL = text
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), "--public-url: must be like") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // A bench on a laptop never meets a rate; a node that others reach has them.
 func TestConfig_WebhookRates(t *testing.T) {
 	t.Parallel()
