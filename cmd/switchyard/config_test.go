@@ -147,3 +147,15 @@ func TestRootToken(t *testing.T) {
 		t.Error("a missing file was taken")
 	}
 }
+
+// To the node 0 is the default. An operator may mean by it that entries are kept for ever, or not at all.
+func TestServe_RefusesNoAuditRetention(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, "serve", "--audit-retention=0", "--rate-limit=wrong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Serve.Run(); err == nil || !strings.Contains(err.Error(), "--audit-retention") {
+		t.Errorf("%v", err)
+	}
+}

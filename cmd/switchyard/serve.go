@@ -125,6 +125,9 @@ type serveCmd struct {
 const stopWithin = 10 * time.Second
 
 func (s serveCmd) Run() error {
+	if s.AuditRetention == 0 { // to the node that is the default
+		return fmt.Errorf("--audit-retention 0: must be at least %s", node.LeastAuditRetention)
+	}
 	logger := s.logger()
 	slog.SetDefault(logger)
 	// Libraries print by themselves: net/http logs data of webhooks' receivers that send

@@ -66,6 +66,12 @@ func (c Config) validateCluster() error {
 	if c.Zone != "" && !names.MatchString(c.Zone) {
 		return fmt.Errorf("--zone %q: must be 1 to 63 of A-Z a-z 0-9 . _ -, with a letter or digit at both ends", c.Zone)
 	}
+	if c.ReplaceAfter != 0 && (c.ReplaceAfter < time.Second || c.ReplaceAfter > 30*24*time.Hour) {
+		return fmt.Errorf("--replace-after %s: must be from 1s to 720h", c.ReplaceAfter)
+	}
+	if c.CompareEvery < 0 || c.CompareEvery > 0 && c.CompareEvery < time.Second {
+		return fmt.Errorf("--compare-every %s: must be at least 1s, or 0 to compare no replicas", c.CompareEvery)
+	}
 	if !c.clustered() {
 		return c.validateAlone()
 	}
@@ -82,12 +88,6 @@ func (c Config) validateCluster() error {
 	}
 	if _, err := httpapi.ParseClientURL(c.ClientURL); err != nil {
 		return fmt.Errorf("--client-url %q: %w", c.ClientURL, err)
-	}
-	if c.ReplaceAfter != 0 && (c.ReplaceAfter < time.Second || c.ReplaceAfter > 30*24*time.Hour) {
-		return fmt.Errorf("--replace-after %s: must be from 1s to 720h", c.ReplaceAfter)
-	}
-	if c.CompareEvery < 0 || c.CompareEvery > 0 && c.CompareEvery < time.Second {
-		return fmt.Errorf("--compare-every %s: must be at least 1s, or 0 to compare no replicas", c.CompareEvery)
 	}
 	return c.validateBootstrap()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
@@ -54,6 +55,17 @@ func TestConfig_PublicURL(t *testing.T) {
 		c.PublicURL = text
 		if err := c.validate(); err == nil || !strings.Contains(err.Error(), "--public-url: must be like") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestConfig_AuditRetention(t *testing.T) {
+	t.Parallel()
+	for retention, fine := range map[time.Duration]bool{0: true, time.Hour: true, 100_000 * time.Hour: true, -time.Hour: false, time.Nanosecond: false, 59 * time.Minute: false} {
+		c := sane()
+		c.AuditRetention = retention
+		if err := c.validate(); (err == nil) != fine || err != nil && !strings.Contains(err.Error(), "--audit-retention") {
+			t.Errorf("%s: %v", retention, err)
 		}
 	}
 }
