@@ -46,7 +46,7 @@ type consoleDetails struct {
 
 var (
 	opOpenConsole = tracker.NewWorkflow[openConsoleIn, ConsoleSession]("OpenConsoleSession", "Sign in to the console", tracker.Needs{Level: tracker.Public}, nil,
-		tracker.BodyUpTo(4<<10), tracker.WithoutKey, tracker.Refuses(tracker.CodeUnauthorized, tracker.CodeForbidden))
+		tracker.BodyUpTo(4<<10), tracker.WithoutKey, tracker.Refuses(tracker.CodeUnauthorized, tracker.CodeForbidden, tracker.CodeConflict))
 	opConsole    = tracker.NewWorkflow[tracker.None, ConsoleSession]("ConsoleSession", "Show the console's session", tracker.Needs{Level: tracker.Identified}, nil)
 	opEndConsole = tracker.NewWorkflow[endConsoleIn, tracker.None]("EndConsoleSession", "Sign out of the console", tracker.Needs{Level: tracker.Identified}, nil,
 		tracker.WithoutKey, tracker.WithSpaceEffect(tracker.FreesSpace), tracker.Refuses(tracker.CodeConflict))

@@ -136,6 +136,8 @@ func TestDescription_DeclaresRefusals(t *testing.T) {
 		{http.StatusConflict, http.MethodPost, workspace + "/agent/sessions/{id}/poll"},
 		// of a workspace without room for the event
 		{http.StatusConflict, http.MethodPost, "/vcs1"},
+		// of a workspace without room for another token
+		{http.StatusConflict, http.MethodPost, "/console/session"},
 		// of an archived issue
 		{http.StatusConflict, http.MethodDelete, workspace + "/comments/{id}"},
 		{http.StatusConflict, http.MethodDelete, workspace + "/issues/{id}/permissions/{actorId}"},
