@@ -168,6 +168,30 @@ func TestTools_FailuresOfTheirOperations(t *testing.T) {
 	}
 }
 
+// A checkpoint is the body of its path, so one that is too large gets the answer of a body
+// that is too large.
+func TestTools_CheckpointHasTheBoundOfItsPath(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stored := 0
+	b.engine.set(scoped(func(_ *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+		if put, ok := in.(*tracker.PutCheckpointIn); ok && op == tracker.PutCheckpoint && put.ID == "s1" {
+			stored = len(put.Value)
+		}
+		return tracker.Reply{Outcome: tracker.NoContent}, nil
+	}))
+	value := func(bytes int) string { return `{"value":"` + strings.Repeat("x", bytes-2) + `"}` }
+	limit := tracker.PutCheckpoint.MaxBody
+	if s := b.say(t, callOf("checkpoint", value(limit))); s.Result.IsError || stored != limit {
+		t.Errorf("%d bytes: %s", limit, s.body)
+	}
+	stored = 0
+	s := b.say(t, callOf("checkpoint", value(limit+1)))
+	if want := string(errBodyTooLarge(limit).(*failure).body()); stored != 0 || !s.Result.IsError || len(s.Result.Content) != 1 || s.Result.Content[0].Text != want { //nolint:errorlint // its own
+		t.Errorf("%d bytes: %s, want %s", limit+1, s.body, want)
+	}
+}
+
 // Nothing is parsed for callers without the right to the tools.
 func TestTools_RefuseBeforeTheyRead(t *testing.T) {
 	t.Parallel()

@@ -167,11 +167,16 @@ func (c *toolCall) bind(t *tool, arguments []byte) (any, error) {
 		return nil, err
 	}
 	if t.input != nil {
-		in = given.(translated).operation(subject)
-		var faults tracker.Faults
-		in.(validator).Validate(&faults)
-		if err := faults.Err(); err != nil {
+		var err error
+		if in, err = given.(translated).operation(subject); err != nil {
 			return nil, err
+		}
+		if checked, ok := in.(validator); ok {
+			var faults tracker.Faults
+			checked.Validate(&faults)
+			if err := faults.Err(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return in, nil

@@ -20,9 +20,10 @@ type toolSpec struct {
 	arguments map[string]string
 }
 
-// translated are arguments that are turned into an operation's input.
+// translated are arguments that are turned into an operation's input, unless the operation's
+// path would refuse that before it is read.
 type translated interface {
-	operation(id string) any
+	operation(id string) (any, error)
 }
 
 // toolReport may be called when the session is over, to repeat the report that ended
@@ -153,8 +154,8 @@ func isReading(name string) bool {
 type waitIn struct{ tracker.WaitForIn }
 
 // operation makes the arguments a report of waiting.
-func (in *waitIn) operation(id string) any {
-	return &tracker.ReportSessionIn{ID: tracker.SessionID(id), Status: tracker.Some(tracker.SessionWaiting), WaitFor: tracker.Some(in.WaitForIn)}
+func (in *waitIn) operation(id string) (any, error) {
+	return &tracker.ReportSessionIn{ID: tracker.SessionID(id), Status: tracker.Some(tracker.SessionWaiting), WaitFor: tracker.Some(in.WaitForIn)}, nil
 }
 
 // checkpointIn is a checkpoint as the tool takes it, in an argument.
@@ -163,8 +164,11 @@ type checkpointIn struct {
 }
 
 // operation makes the argument the body of the service's operation.
-func (in *checkpointIn) operation(id string) any {
-	return &tracker.PutCheckpointIn{ID: tracker.SessionID(id), Value: in.Value}
+func (in *checkpointIn) operation(id string) (any, error) {
+	if limit := tracker.PutCheckpoint.MaxBody; len(in.Value) > limit {
+		return nil, errBodyTooLarge(limit)
+	}
+	return &tracker.PutCheckpointIn{ID: tracker.SessionID(id), Value: in.Value}, nil
 }
 
 // askIn is a question to the people who follow a session.
@@ -174,8 +178,8 @@ type askIn struct {
 }
 
 // operation returns the input that logs the question as an elicitation.
-func (in *askIn) operation(id string) any {
+func (in *askIn) operation(id string) (any, error) {
 	return &tracker.LogActivitiesIn{ID: tracker.SessionID(id), ActivityFields: tracker.ActivityFields{
 		Type: tracker.ActivityElicitation, Message: tracker.Some(in.Question), Payload: in.Payload,
-	}}
+	}}, nil
 }

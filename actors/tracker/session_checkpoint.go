@@ -18,13 +18,6 @@ type PutCheckpointIn struct {
 	Value []byte    `raw:"value"`
 }
 
-// Validate checks the length of a checkpoint that did not come as a body.
-func (in *PutCheckpointIn) Validate(faults *Faults) {
-	if len(in.Value) > maxCheckpoint {
-		faults.Add("value", fmt.Sprintf("Must be at most %d bytes of JSON.", maxCheckpoint))
-	}
-}
-
 // PutCheckpoint stores a session's checkpoint in place of the one before (Decision 65).
 // It has a row of its own, so that a heartbeat does not write it again.
 var PutCheckpoint = NewCommand[PutCheckpointIn, None]("PutCheckpoint", "Store a session's checkpoint", Needs{Write, "sessions"}, putCheckpoint, ForLanes, BodyUpTo(maxCheckpoint))
