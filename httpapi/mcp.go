@@ -145,6 +145,9 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	if out.status >= http.StatusBadRequest && !strings.HasPrefix(out.header.Get("Content-Type"), "application/json") {
 		return x.refuseMessage(m.refused(out.status, strings.TrimSpace(out.body.String())))
 	}
+	if wrong := m.wrongParams(out.status, out.body.Bytes()); wrong != nil {
+		return x.refuseMessage(wrong)
+	}
 	if err := s.chargeAnswer(x, out.body.Bytes(), m.method == methodCall && !isReading(m.tool)); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ const (
 	rpcParse    = -32700
 	rpcInvalid  = -32600
 	rpcNoMethod = -32601
+	rpcParams   = -32602
 	rpcInternal = -32603
 )
 
@@ -192,6 +193,19 @@ func (m *message) refused(status int, text string) *rpcRefusal {
 		code = rpcInternal
 	}
 	return m.refuse(status, code, text)
+}
+
+// wrongParams returns our error for params that the SDK could not read, which its answer says,
+// or nil. The SDK names its Go types, and has the code 0 for the params of initialize.
+func (m *message) wrongParams(status int, answer []byte) *rpcRefusal {
+	if !bytes.Contains(answer, []byte(`"error":{`)) {
+		return nil
+	}
+	var told struct{ Error *ToolError }
+	if json.Unmarshal(answer, &told) != nil || told.Error == nil || !strings.HasPrefix(told.Error.Message, "handling '"+m.method+"': ") {
+		return nil
+	}
+	return m.refuse(status, rpcParams, "The params do not fit the protocol's schema of "+m.method+".")
 }
 
 // refuseMessage answers with a refusal.

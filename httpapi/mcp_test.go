@@ -192,6 +192,45 @@ func TestTools_CheckpointHasTheBoundOfItsPath(t *testing.T) {
 	}
 }
 
+// The library's errors for params that it can't read have the names of Go types.
+func TestTools_TellOfWrongParamsInTheirOwnWords(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine.set(scoped(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{}, errors.New("no operation has such params")
+	}))
+	const sessionless = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, row := range []struct {
+		method, params string
+		version        string
+	}{
+		{"initialize", `{"protocolVersion":5}`, ""},
+		{"initialize", `{"capabilities":{"roots":5}}`, ""},
+		{"initialize", `[]`, ""},
+		{"initialize", `null`, ""},
+		{"tools/call", `[1]`, ""},
+		{"tools/call", `null`, ""},
+		{"tools/call", `{"name":5}`, ""},
+		{"tools/call", `{"name":"log","arguments":{"message":"m"},"_meta":5}`, ""},
+		{"tools/list", `{"cursor":5}`, ""},
+		{"tools/list", `{"cursor":5,` + sessionless + `}`, firstSessionless},
+		{"ping", `5`, ""},
+	} {
+		var headers []string
+		if row.version != "" {
+			headers = []string{headerProtocol, row.version, "Mcp-Method", row.method}
+		}
+		s := b.say(t, `{"jsonrpc":"2.0","id":7,"method":"`+row.method+`","params":`+row.params+`}`, headers...)
+		status := http.StatusOK
+		if row.version != "" {
+			status = http.StatusBadRequest
+		}
+		if want := "The params do not fit the protocol's schema of " + row.method + "."; s.StatusCode != status || s.Error == nil || s.Error.Code != -32602 || s.Error.Message != want || !strings.Contains(s.body, `"id":7`) {
+			t.Errorf("%s of %s: %d %s", row.method, row.params, s.StatusCode, s.body)
+		}
+	}
+}
+
 // Nothing is parsed for callers without the right to the tools.
 func TestTools_RefuseBeforeTheyRead(t *testing.T) {
 	t.Parallel()
