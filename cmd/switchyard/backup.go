@@ -55,6 +55,15 @@ func interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 }
 
+// interrupted gives the error of a command that a signal has ended the exit code of that. ctx is from
+// interruptible.
+func interrupted(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return &exitError{exitInterrupted, err}
+}
+
 func (b backupTakeCmd) Run() error {
 	if b.Keep < 0 {
 		return errors.New("--keep must be 0 or more")
@@ -77,7 +86,7 @@ func (b backupTakeCmd) Run() error {
 	name, m, err := backup.Take(ctx, backup.Taking{Client: c, To: to, Keep: b.Keep, Now: time.Now, Progress: show.taking})
 	show.end()
 	if err != nil {
-		return fmt.Errorf("back up: %w", err)
+		return interrupted(ctx, fmt.Errorf("back up: %w", err))
 	}
 	fmt.Printf("%s: complete, %s, %d bytes.\n", name, plural(len(m.Files), "shard"), m.Bytes())
 	return nil
@@ -97,7 +106,7 @@ func (b backupListCmd) Run() error {
 	}
 	names, err := from.List(ctx)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	var failed error
 	var all []*backup.Manifest
@@ -112,12 +121,12 @@ func (b backupListCmd) Run() error {
 	}
 	spans, err := from.Spans(ctx, all)
 	if err != nil {
-		return errors.Join(failed, err)
+		return interrupted(ctx, errors.Join(failed, err))
 	}
 	for i, m := range all {
 		fmt.Printf("%s: cluster %s, %s, %d bytes%s.\n", read[i], m.ClusterID, plural(len(m.Files), "shard"), m.Bytes(), reachable(spans[i]))
 	}
-	return failed
+	return interrupted(ctx, failed)
 }
 
 // reachable says to which moments a backup can be restored.
@@ -147,7 +156,7 @@ func (b backupDrillCmd) Run() error {
 	d, err := backup.Drill(ctx, backup.Drilling{From: from, Backup: b.Backup, At: b.At.Time, Scratch: b.Scratch, Now: time.Now, Progress: show.restoring})
 	show.end()
 	if err != nil {
-		return fmt.Errorf("drill: %w", err)
+		return interrupted(ctx, fmt.Errorf("drill: %w", err))
 	}
 	fmt.Printf("Backup of %s, cluster %s: the fingerprints of %s are those of the manifest.\n",
 		d.Manifest.Moment.Format(time.RFC3339), d.Manifest.ClusterID, plural(len(d.Manifest.Files), "shard"))
@@ -187,7 +196,7 @@ func (r restoreCmd) Run() error {
 	done, err := backup.Restore(ctx, backup.Restoring{From: from, Backup: r.Backup, At: r.At.Time, Data: r.Data, Node: r.NodeName, Now: time.Now, Progress: show.restoring})
 	show.end()
 	if err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return interrupted(ctx, fmt.Errorf("restore: %w", err))
 	}
 	tellRestored(done, r.At)
 	fmt.Printf("%s is the data of a new cluster, %s. Start it with: switchyard serve --data %s\n", r.Data, done.Cluster, r.Data)

@@ -57,7 +57,7 @@ func (b benchRunCmd) Run() error {
 	}
 	report, err := bench.Run(ctx, cfg, os.Stdout)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	return writeReports(&report, b.JSON, b.HTML)
 }

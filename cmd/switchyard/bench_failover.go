@@ -29,7 +29,7 @@ func (b benchFailoverCmd) Run() error {
 		Nodes: b.Nodes, Kills: b.Kills, Workspaces: b.Workspaces, Pause: b.Pause, Shards: b.Shards, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster,
 	}, os.Stdout)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	return writeReports(&report, b.JSON, "")
 }

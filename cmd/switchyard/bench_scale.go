@@ -34,7 +34,7 @@ func (b benchScaleCmd) Run() error {
 		Progress: showProgress(),
 	}, os.Stdout)
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	return writeReports(&report, b.JSON, b.HTML)
 }

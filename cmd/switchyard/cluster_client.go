@@ -17,12 +17,13 @@ import (
 	"switchyard/httpapi"
 )
 
-// Exit codes of the cluster's commands, for scripts; docs/watch.md lists them.
+// Exit codes for scripts, most of them of the cluster's commands; docs/watch.md lists them. A wrong
+// command line has kong's own.
 const (
 	exitFailed      = 1
 	exitUnreachable = 3 // no answer, or 503
 	exitCredential  = 4 // 401 or 403
-	exitNoNode      = 5 // 404
+	exitNoNode      = 5 // 404 of a path of a node
 	exitRefused     = 6 // 409
 	exitTimeout     = 7 // of waiting
 	exitInterrupted = 130
@@ -92,7 +93,7 @@ func (c *clusterClient) do(ctx context.Context, method, path string) ([]byte, er
 		return nil, c.unreachable(ctx, err)
 	}
 	if res.StatusCode/100 != 2 {
-		return nil, c.refused(res.StatusCode, body)
+		return nil, c.refused(path, res.StatusCode, body)
 	}
 	return body, nil
 }
@@ -126,14 +127,17 @@ func (c *clusterClient) unreachable(ctx context.Context, err error) error {
 	return &exitError{exitUnreachable, err}
 }
 
-// refused returns the service's error, or an error about an answer that is not the
-// service's.
-func (c *clusterClient) refused(status int, body []byte) error {
+// refused returns the service's error about a path, or an error about an answer that is not
+// the service's.
+func (c *clusterClient) refused(path string, status int, body []byte) error {
 	code := map[int]int{
-		http.StatusUnauthorized: exitCredential, http.StatusForbidden: exitCredential, http.StatusNotFound: exitNoNode,
+		http.StatusUnauthorized: exitCredential, http.StatusForbidden: exitCredential,
 		http.StatusConflict: exitRefused, http.StatusServiceUnavailable: exitUnreachable,
 	}[status]
-	if code == 0 {
+	switch {
+	case status == http.StatusNotFound && strings.HasPrefix(path, nodePath("")):
+		code = exitNoNode
+	case code == 0:
 		code = exitFailed
 	}
 	var told tracker.Error

@@ -212,7 +212,7 @@ func TestCluster_ErrorsSayWhatToDo(t *testing.T) {
 			w.WriteHeader(row.status)
 			_, _ = w.Write([]byte(row.body))
 		})
-		_, err := c.do(t.Context(), "GET", "/cluster")
+		_, err := c.do(t.Context(), "GET", nodePath("node-2"))
 		if err == nil || exitCode(err) != row.code {
 			t.Errorf("%d: code %d, %v", row.status, exitCode(err), err)
 			continue
@@ -222,6 +222,18 @@ func TestCluster_ErrorsSayWhatToDo(t *testing.T) {
 				t.Errorf("%d lacks %q: %v", row.status, part, err)
 			}
 		}
+	}
+}
+
+// A URL with a path that the service does not have is no unknown node.
+func TestCluster_OnlyANodeIsUnknown(t *testing.T) {
+	t.Parallel()
+	c := asking(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"code":"NOT_FOUND","message":"There is nothing at this path.","hint":"Look."}`))
+	})
+	if _, err := c.do(t.Context(), "GET", "/cluster"); exitCode(err) != exitFailed || !strings.Contains(err.Error(), "nothing at this path") {
+		t.Errorf("%d, %v", exitCode(err), err)
 	}
 }
 

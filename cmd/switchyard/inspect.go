@@ -51,7 +51,7 @@ func (c inspectCmd) Run() error {
 		if c.Fingerprint {
 			sum, err := cluster.Fingerprint(ctx, store, s.Shard)
 			if err != nil {
-				return err
+				return interrupted(ctx, err)
 			}
 			_, _ = fmt.Fprintf(w, "%s\t", sum)
 		}

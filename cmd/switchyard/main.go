@@ -39,8 +39,8 @@ type cli struct {
 type versionCmd struct{}
 
 func (versionCmd) Run() error {
-	fmt.Printf("switchyard %s, formats %d to %d\n", version, storage.FormatOldest, storage.FormatNewest)
-	return nil
+	_, err := fmt.Printf("switchyard %s, formats %d to %d\n", version, storage.FormatOldest, storage.FormatNewest)
+	return err
 }
 
 func main() {
@@ -52,10 +52,19 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
+	endIfWrong(parser, err)
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "switchyard:", err)
 		os.Exit(exitCode(err))
+	}
+}
+
+// endIfWrong ends the process if the command line is wrong. The usage goes to stderr: kong prints it where help
+// goes, and the reader of stdout waits for something else.
+func endIfWrong(parser *kong.Kong, err error) {
+	if err != nil {
+		parser.Stdout = parser.Stderr
+		parser.FatalIfErrorf(err)
 	}
 }
 

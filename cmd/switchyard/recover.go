@@ -35,7 +35,7 @@ func (c recoverCmd) Run() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("recover: %w", err)
+		return interrupted(ctx, fmt.Errorf("recover: %w", err))
 	}
 	if r.Cluster == "" {
 		fmt.Println("Nothing was made. Repeat the command with --accept-loss and --data to make a new cluster of this.")

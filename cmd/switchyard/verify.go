@@ -26,7 +26,7 @@ func (v verifyCmd) Run() error {
 	defer func() { _ = store.Close() }()
 	report, err := storage.Verify(ctx, store.State(), cluster.Schema(), tracker.Schema())
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	return tellReport(report, "the data in "+v.Data)
 }

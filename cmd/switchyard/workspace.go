@@ -60,7 +60,7 @@ func (e workspaceExportCmd) Run() error {
 	summary, err := c.Export(ctx, e.Workspace, e.File, show.show)
 	show.end()
 	if err != nil {
-		return fmt.Errorf("export the workspace: %w", err)
+		return interrupted(ctx, fmt.Errorf("export the workspace: %w", err))
 	}
 	fmt.Printf("%s: %s, %d bytes.\n", e.File, plural(int(summary.Lines), "record"), summary.Bytes)
 	return nil
@@ -87,7 +87,7 @@ func (i workspaceImportCmd) Run() error {
 	at, summary, err := c.Import(ctx, file, i.Workspace, show.lines)
 	show.end()
 	if err != nil {
-		return fmt.Errorf("import %s: %w", i.File, err)
+		return interrupted(ctx, fmt.Errorf("import %s: %w", i.File, err))
 	}
 	fmt.Printf("Workspace %s has %s of %s.\n", at.OrganizationID, plural(int(summary.Lines), "record"), i.File)
 	return nil

@@ -49,7 +49,7 @@ func (m workspaceMoveCmd) Run() error {
 	moved, err := move.Run(ctx)
 	show.end()
 	if err != nil {
-		return fmt.Errorf("move the workspace: %w", err)
+		return interrupted(ctx, fmt.Errorf("move the workspace: %w", err))
 	}
 	if moved.Before {
 		fmt.Printf("Workspace %s was moved before.\n", m.Workspace)
