@@ -226,7 +226,7 @@ func (g *group) raftConfig() *raft.Config {
 	// its followers as long as they wait for it.
 	conf.LeaderLeaseTimeout = electionTimeout
 	conf.CommitTimeout = g.tuning.commit
-	// dropReplica stops the Raft member of a removed replica.
+	// dropOrphan stops the Raft member of a removed replica.
 	conf.ShutdownOnRemove = false
 	conf.MaxAppendEntries = maxAppendEntries
 	conf.BatchApplyCh = true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -279,6 +280,11 @@ func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, n
 		}
 		return err == nil
 	})
+}
+
+// dropReplica drops a replica that is no member, whatever it has heard of its group.
+func (n *Node) dropReplica(shard storage.Shard) error {
+	return n.dropOrphan(dropRequest{Shard: shard, Term: math.MaxUint64})
 }
 
 // removeVoter removes a voter from a shard. A leader of a new term may have heard from no other

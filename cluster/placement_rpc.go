@@ -16,7 +16,7 @@ type hosting interface {
 	report() []placement.GroupReport
 	full() bool // see reportAnswer
 	hostReplica(shard storage.Shard, to logPoint) error
-	dropReplica(shard storage.Shard) error
+	dropOrphan(in dropRequest) error
 	changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error
 }
 
@@ -97,7 +97,7 @@ func placementHandlers(own hosting, learn func(from string, registry []byte)) ma
 			if err := decodeRequest(body, &in); err != nil {
 				return nil, err
 			}
-			return nil, dropOrphan(own, in)
+			return nil, own.dropOrphan(in)
 		},
 	}
 }
@@ -124,16 +124,12 @@ func changeAsLeader(ctx context.Context, own hosting, in replicasRequest) error 
 	return own.changeReplica(ctx, in.Shard, in.Change)
 }
 
-// dropOrphan refuses a request that may be old if the replica may have become a member again since.
-func dropOrphan(own hosting, in dropRequest) error {
-	report, ok := reportOf(own, in.Shard)
-	if !ok {
-		return nil
-	}
+// check refuses a request that may be old if the replica may have become a member again since.
+func (in *dropRequest) check(report *placement.GroupReport) error {
 	if report.Starting || report.Leads || report.Term > in.Term || (report.Term == in.Term && report.Last > in.Last) {
 		return errCounted
 	}
-	return own.dropReplica(in.Shard)
+	return nil
 }
 
 func reportOf(own hosting, shard storage.Shard) (placement.GroupReport, bool) {

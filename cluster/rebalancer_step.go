@@ -69,7 +69,7 @@ func (m *rebalancer) executeStep(ctx context.Context, s placement.Step) error {
 	case placement.StepDrop:
 		in := dropRequest{Shard: s.Shard, Term: s.Term, Last: s.Last}
 		if s.Node == m.Self {
-			return dropOrphan(m.Own, in)
+			return m.Own.dropOrphan(in)
 		}
 		return m.ask(ctx, s.Node, rpcDrop, in)
 	case placement.StepAdd:

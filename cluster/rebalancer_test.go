@@ -133,10 +133,15 @@ func (n *simNode) hostReplica(shard storage.Shard, _ logPoint) error {
 	return nil
 }
 
-func (n *simNode) dropReplica(shard storage.Shard) error {
+func (n *simNode) dropOrphan(in dropRequest) error {
+	if report, ok := reportOf(n, in.Shard); ok {
+		if err := in.check(&report); err != nil {
+			return err
+		}
+	}
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
-	delete(n.hosts, shard)
+	delete(n.hosts, in.Shard)
 	return nil
 }
 

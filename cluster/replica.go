@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/placement"
 	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
@@ -54,9 +55,10 @@ func (n *Node) hostReplica(shard storage.Shard, to logPoint) error {
 	return nil
 }
 
-// dropReplica stops the member of a shard's group on this node and deletes its data. The caller
-// knows that it is not a member any more.
-func (n *Node) dropReplica(shard storage.Shard) error {
+// dropOrphan stops the member of a shard's group on this node and deletes its data, unless it has heard
+// of its group since the leader did not count it. The request may have waited for other replicas.
+func (n *Node) dropOrphan(in dropRequest) error {
+	shard := in.Shard
 	if int(shard) >= len(n.groups) {
 		return errNoShard
 	}
@@ -69,7 +71,11 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	if n.shut {
 		return errClosing
 	}
-	if err := g.checkDroppable(); err != nil {
+	err := g.checkOrphan(&in)
+	if err == nil {
+		err = g.checkDroppable()
+	}
+	if err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	// From here on the replica is deleted, by the next start at the latest. A replica that lost
@@ -110,6 +116,18 @@ func (n *Node) reopen(old *group) {
 	if err = n.quarantine(old, err); err != nil {
 		n.fail(fmt.Errorf("reopen the replica of shard %d: %w", old.shard, err))
 	}
+}
+
+// checkOrphan refuses to drop a replica that may have become a member again since a request.
+func (g *group) checkOrphan(in *dropRequest) error {
+	if !g.up.Load() {
+		return in.check(&placement.GroupReport{Starting: g.failed.Load() == nil})
+	}
+	report, err := g.report()
+	if err != nil {
+		return err
+	}
+	return in.check(&report)
 }
 
 // checkDroppable refuses to drop a replica that other replicas need: its data would be lost.

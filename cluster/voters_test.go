@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +105,37 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	a = w.boot(t, "a", disks["a"], true, 1)
 	if a.group(1) != nil {
 		t.Error("the founder made a group anew that had moved away")
+	}
+}
+
+// A request to drop a replica may wait for the work on other replicas. Meanwhile the replica may have
+// become a member again: then it is kept.
+func TestVoters_MemberAgainWhileADropWaits(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a, c := w.nodes["a"], w.nodes["c"]
+	a.mustPropose(t, 1, "row")
+	w.same(t, 1, "a", "c")
+	w.removeVoter(t, a, 1, "c")
+	point, err := a.group(1).report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.hosting.Lock()
+	release := sync.OnceFunc(c.hosting.Unlock)
+	t.Cleanup(release)
+	dropped := make(chan error, 1)
+	go func() {
+		_, err := placementHandlers(c.Node, nil)[rpcDrop](t.Context(), "a", fmt.Appendf(nil, `{"shard":1,"term":%d,"last":%d}`, point.Term, point.Last))
+		dropped <- err
+	}()
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "c has heard of its group", func() bool { _, last := c.group(1).log.Bounds(); return last > point.Last })
+	release()
+	if err := <-dropped; !errors.Is(err, errCounted) || c.group(1) == nil {
+		t.Errorf("the replica of a member was dropped: %v", err)
 	}
 }
 
