@@ -47,6 +47,8 @@ type LogArchiver struct {
 	Logger      *slog.Logger
 
 	known map[int]archivedLog // by shard; owned by Run
+	// left is the last archived entry of a history that the cluster does not go on from, by shard; owned by Run.
+	left map[int]uint64
 
 	mu     sync.Mutex
 	status LogStatus // guarded by mu
@@ -68,7 +70,7 @@ var errNoNewest = errors.New("the backups have not been looked at yet")
 
 // Run archives the logs until ctx ends. It returns when the pass under way has ended, too.
 func (a *LogArchiver) Run(ctx context.Context) {
-	a.known = map[int]archivedLog{}
+	a.known, a.left = map[int]archivedLog{}, map[int]uint64{}
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	for unknown := 0; ; {
@@ -149,7 +151,7 @@ func (a *LogArchiver) learn(ctx context.Context) error {
 	for _, m := range marks {
 		for _, l := range m.Logs {
 			is, ok := a.known[l.Shard]
-			if l.Shard >= 0 && l.Shard <= a.Logs.Shards() && (!ok || l.newer(&is)) {
+			if l.Shard >= 0 && l.Shard <= a.Logs.Shards() && l.Last > a.left[l.Shard] && (!ok || l.newer(&is)) {
 				a.known[l.Shard] = l
 			}
 		}
@@ -219,6 +221,8 @@ func (a *LogArchiver) begin(shard int, first, applied uint64, newest *Manifest) 
 	}
 	from := archivedLog{Shard: shard, After: first - 1, Pass: log.Pass}
 	switch {
+	case ok && log.Last > applied:
+		a.putBack(shard, log.Last, applied)
 	case image == nil: // the first backup will have what was truncated
 	case image.Index <= applied && first <= image.Index+1:
 		from.After = image.Index // the image has it
@@ -229,6 +233,17 @@ func (a *LogArchiver) begin(shard int, first, applied uint64, newest *Manifest) 
 	from.Last = from.After
 	a.known[shard] = from
 	return from
+}
+
+// putBack tells of archived entries that no node has any more, since data was put back to an earlier
+// state. All of the log is archived again, so that a restore finds the first entry that differs.
+func (a *LogArchiver) putBack(shard int, last, applied uint64) {
+	a.left[shard] = last
+	a.Logger.Error("the archive has later entries of a log than the cluster, whose data was put back to an earlier state: until the next backups are complete, no later moment can be restored",
+		"shard", shard, "archived", last, "applied", applied)
+	a.mu.Lock()
+	a.status.Lost++
+	a.mu.Unlock()
 }
 
 // gap tells of entries that were truncated before they were archived.

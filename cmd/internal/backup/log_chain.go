@@ -71,12 +71,15 @@ type logReader struct {
 	at    time.Time
 	chain []segment // that are still to be read
 	last  uint64    // last entry of those that were read
+	// opened are the names of those that were read, and others has entries of further segments.
+	opened map[string]bool
+	others []overlap
 }
 
 // open begins to read the log of a shard.
 func (l *logs) open(ctx context.Context, m *Manifest, file *File, at time.Time) (*logReader, error) {
 	chain, _, err := l.chain(ctx, logOf{m.ClusterID, file.Shard}, file.Index)
-	return &logReader{logs: l, m: m, file: file, at: at, chain: chain, last: file.Index}, err
+	return &logReader{logs: l, m: m, file: file, at: at, chain: chain, last: file.Index, opened: map[string]bool{}}, err
 }
 
 // next opens the next segment; io.EOF: there is none. Where a segment is damaged, or of another key, others may
@@ -87,12 +90,13 @@ func (r *logReader) next(ctx context.Context) (*openedSegment, error) {
 		open, err := r.logs.archive.openSegment(ctx, &s)
 		if err == nil {
 			r.chain, r.last = r.chain[1:], s.last
+			r.opened[s.name()] = true
 			return open, nil
 		}
 		if !errors.Is(err, errDamaged) {
 			return nil, err
 		}
-		r.logs.leaveOut(&s)
+		r.logs.leaveOut(&s, err)
 		until, failed := r.logs.until(ctx, r.m, r.file)
 		if failed == nil && until.Before(r.at) {
 			failed = err
@@ -103,19 +107,19 @@ func (r *logReader) next(ctx context.Context) (*openedSegment, error) {
 		if failed != nil {
 			return nil, failed
 		}
-		if !errors.Is(err, errOtherKey) {
-			r.logs.damaged = append(r.logs.damaged, err)
-		}
 	}
 	return nil, io.EOF
 }
 
-// leaveOut has no chain lead over a segment.
-func (l *logs) leaveOut(s *segment) {
+// leaveOut has no chain lead over a segment that is damaged, or not for the key.
+func (l *logs) leaveOut(s *segment, err error) {
 	all := l.segments[logOf{s.cluster, s.shard}]
 	for i := range all {
-		if all[i].name() == s.name() {
-			all[i].unusable = true
+		if all[i].unusable || all[i].name() != s.name() {
+			continue
+		}
+		if all[i].unusable = true; !errors.Is(err, errOtherKey) {
+			l.damaged = append(l.damaged, err)
 		}
 	}
 }

@@ -34,6 +34,9 @@ func readLog(t *testing.T, a *Archive, image uint64, at time.Time) (indexes []ui
 		if errors.Is(err, io.EOF) {
 			return indexes, l, nil
 		}
+		if err == nil {
+			err = r.overlaps(t.Context(), &o.segment)
+		}
 		if err != nil {
 			return indexes, l, err
 		}
@@ -45,6 +48,9 @@ func readLog(t *testing.T, a *Archive, image uint64, at time.Time) (indexes []ui
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if err := r.compare(&e); err != nil {
+				return indexes, l, err
 			}
 			if e.Index > last {
 				indexes, last = append(indexes, e.Index), e.Index

@@ -150,8 +150,14 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, log *logRea
 				if open, err = log.next(ctx); err != nil {
 					return err
 				}
+				if err := log.overlaps(ctx, &open.segment); err != nil {
+					return err
+				}
 			}
 			err := open.read(e)
+			if err == nil {
+				err = log.compare(e)
+			}
 			switch {
 			case errors.Is(err, io.EOF):
 				if err := f.Raise(open.format); err != nil {

@@ -285,7 +285,7 @@ func TestRestoring_CountsEntriesOfAClockThatWasBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, &logReader{}); err != nil || late != want {
+		if late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, &logReader{opened: map[string]bool{}}); err != nil || late != want {
 			t.Errorf("%d entries are late at %s, not %d, %v", late, at, want, err)
 		}
 	}

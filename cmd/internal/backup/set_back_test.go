@@ -90,7 +90,7 @@ func TestRestoring_RefusesAMomentThatWasTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, &logReader{logs: &logs{archive: a}, chain: chain[1:]})
+		late, err := r.finish(t.Context(), &cluster.Creation{}, &e, o, &logReader{logs: &logs{archive: a}, chain: chain[1:], opened: map[string]bool{}})
 		if late != c.late || errors.Is(err, ErrOutOfReach) != c.refused || err != nil && !c.refused {
 			t.Errorf("%s: %d entries are late, %v", what, late, err)
 		}
