@@ -227,8 +227,14 @@ func SignedBy(formed func(header func(name string) string) bool) Option {
 // workspace.
 func Missing(what string) Option { return func(o *Op) { o.Missing = what } }
 
-// NoWorkspace returns the error for a path whose workspace does not exist.
-func (o *Op) NoWorkspace() error { return NotFound(cmp.Or(o.Missing, "workspace")) }
+// NoWorkspace returns the error for a path whose workspace does not exist. For calls of providers
+// it is that of a wrong signature: a workspace that does not exist has no secret to judge one by.
+func (o *Op) NoWorkspace() error {
+	if o.Signed != nil {
+		return Unsigned()
+	}
+	return NotFound(cmp.Or(o.Missing, "workspace"))
+}
 
 func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
 	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}

@@ -107,6 +107,8 @@ func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 		{"comms, unknown source", "/webhooks/comms/" + d.id + "/post", jsonType, comms, stamp},
 		{"comms, another workspace", "/webhooks/comms/" + d.otherID + "/mail", jsonType, comms, stamp},
 		{"comms, no workspace", "/webhooks/comms/01935000-0000-7000-8000-0000000000aa/mail", jsonType, comms, stamp},
+		{"comms, no id", "/webhooks/comms/nope/mail", jsonType, comms, stamp},
+		{"helpdesk1, no id", "/helpdesk1/nope", jsonType, created, signHelpdesk(inboundFixture, created)},
 		{"comms, over many signatures", path, jsonType, comms, []string{"X-Tracker-Timestamp", stamp[1], "X-Tracker-Signature", strings.Repeat("00,", 10) + stamp[3]}},
 		{"helpdesk1, unsigned", "/helpdesk1/" + d.id, jsonType, created, nil},
 		{"helpdesk1, wrong", "/helpdesk1/" + d.id, jsonType, created, flip(signHelpdesk(inboundFixture, created))},
