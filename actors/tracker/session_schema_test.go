@@ -53,6 +53,40 @@ func TestReport_HeldAgainstItsSchema(t *testing.T) {
 	f.verify()
 }
 
+// A null that was sent is the output of a session whose schema has null, unless there is
+// another one: clients send it for a field that they leave alone as well.
+func TestReport_NullIsAnOutput(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	const maybe, object = `{"type": ["object", "null"]}`, `{"type": "object"}`
+	for name, row := range map[string]struct {
+		schema  string
+		earlier string // structuredResult of a report before
+		in      ReportSessionIn
+		status  SessionStatus
+		output  string
+	}{
+		"null":                        {maybe, "", ReportSessionIn{StructuredResult: json.RawMessage("null")}, SessionCompleted, "null"},
+		"null in the result":          {maybe, "", ReportSessionIn{Result: Some("null")}, SessionCompleted, "null"},
+		"none":                        {maybe, "", ReportSessionIn{}, SessionFailed, "null"},
+		"null where it does not fit":  {object, "", ReportSessionIn{StructuredResult: json.RawMessage("null")}, SessionFailed, "null"},
+		"null beside a result":        {maybe, "", ReportSessionIn{StructuredResult: json.RawMessage("null"), Result: Some(`{"a":1}`)}, SessionCompleted, `{"a":1}`},
+		"null after another output":   {maybe, `{"a":2}`, ReportSessionIn{StructuredResult: json.RawMessage("null")}, SessionCompleted, `{"a":2}`},
+		"null after one that did not": {maybe, "[]", ReportSessionIn{StructuredResult: json.RawMessage("null")}, SessionCompleted, "null"},
+	} {
+		id := f.dispatchWith(row.schema)
+		if row.earlier != "" {
+			f.reported(id, ReportSessionIn{Status: Some(SessionRunning), StructuredResult: json.RawMessage(row.earlier)})
+		}
+		row.in.Status = Some(SessionCompleted)
+		got := f.reported(id, row.in)
+		if got.Status != row.status || string(got.StructuredResult) != row.output || (got.ResultSchemaErrors == nil) != (row.status == SessionCompleted) {
+			t.Errorf("%s: %s with %s, %v", name, got.Status, got.StructuredResult, got.ResultSchemaErrors)
+		}
+	}
+	f.verify()
+}
+
 func TestDispatch_RefusesSchemas(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{
