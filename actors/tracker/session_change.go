@@ -81,6 +81,11 @@ func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 		if err := c.tx.takesPlaces(s); err != nil {
 			return err
 		}
+		if by == byCaller { // a claim has looked
+			if err := c.requireRoom(); err != nil {
+				return err
+			}
+		}
 	}
 	s.Status = status
 	s.Inner.Predecessor, s.Inner.Pending, s.Inner.Missing = "", nil, nil // a move ends these waits
@@ -117,6 +122,15 @@ func (c *sessionChange) requireNotEngaged() error {
 		return err
 	}
 	return other.conflict("The session's agent is working on another session of the same issue.", "Wait until that one ends, or cancel it.")
+}
+
+// requireRoom returns CONFLICT if the session's agent works on as many sessions as it may.
+func (c *sessionChange) requireRoom() error {
+	room, err := c.tx.roomOf(storage.Key(nil).Str(c.s.AgentID))
+	if err != nil || room > 0 {
+		return err
+	}
+	return c.s.conflict("The session's agent works on as many sessions as its maxConcurrentSessions allows.", "Wait until one of them ends, or raise the agent's maxConcurrentSessions.")
 }
 
 // engagedSession returns the session of an issue that an agent works on, or nil.

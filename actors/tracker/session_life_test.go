@@ -126,11 +126,26 @@ func (m *lifeModel) any(t *rapid.T) SessionID {
 	return rapid.SampledFrom(m.sessions).Draw(t, "session")
 }
 
-// refused checks that an operation was refused if, and only if, the session has ended
-// or the move is not allowed.
-func (m *lifeModel) refused(t *rapid.T, id SessionID, to SessionStatus, err error) {
+// full reports whether a session's agent works on as many others as it may.
+func (m *lifeModel) full(id SessionID) bool {
+	s := m.record(id)
+	if s.AgentID != m.agent || s.engaged() {
+		return false
+	}
+	busy := 0
+	for _, other := range m.sessions {
+		if o := m.record(other); o.AgentID == m.agent && o.engaged() {
+			busy++
+		}
+	}
+	return busy >= 2
+}
+
+// refused checks that an operation was refused if, and only if, the session has ended,
+// the move is not allowed, or the session would run and its agent is full.
+func (m *lifeModel) refused(t *rapid.T, id SessionID, to SessionStatus, full bool, err error) {
 	from := m.status[id]
-	possible := from == to && !from.Ended() || slices.Contains(allowed[from], to)
+	possible := (from == to && !from.Ended() || slices.Contains(allowed[from], to)) && (to != SessionRunning || !full)
 	var failure *Error
 	switch {
 	case err == nil && !possible:
@@ -149,11 +164,12 @@ func (m *lifeModel) reportAny(t *rapid.T) {
 	id := m.any(t)
 	to := rapid.SampledFrom([]SessionStatus{SessionRunning, SessionWaiting, SessionCompleted, SessionFailed, SessionCanceled}).Draw(t, "to")
 	result := rapid.StringMatching(`[a-z]{12}`).Draw(t, "result") // so that no report repeats the final one
+	full := m.full(id)
 	_, err := m.try(m.admin, ReportSession, &ReportSessionIn{ID: id, Status: Some(to), Result: Some(result)})
 	if m.status[id].Ended() && err == nil {
 		t.Fatalf("a session that is %s took a report", m.status[id])
 	}
-	m.refused(t, id, to, err)
+	m.refused(t, id, to, full, err)
 }
 
 func (m *lifeModel) cancelAny(t *rapid.T) {

@@ -172,7 +172,7 @@ func (run *planRun) reported(s *planSession, to string, body object) (status int
 		return http.StatusConflict // the report that put it back is repeated
 	case to == "running" && s.wait != nil, to == "waiting" && was == "created":
 		return http.StatusConflict
-	case to == "running" && !s.engaged() && (m.atIssue(s) || m.fullKey(s)):
+	case to == "running" && !s.engaged() && (m.atIssue(s) || m.fullKey(s) || m.agentFull(s.agent)):
 		return http.StatusConflict
 	case to == "running" && was != "running":
 		m.begin(s)
