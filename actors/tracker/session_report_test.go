@@ -19,7 +19,7 @@ func TestReport_RespectsMaxConcurrentSessions(t *testing.T) {
 	}
 	wantConflict(t, f.report(f.admin, ids[1], SessionRunning), SessionCreated, false)
 	f.wantReason(ids[1], fmt.Sprintf("agent_full [%s] 0", agent.ID))
-	// One that waits for an answer keeps its place, and goes on in it.
+	// A session that waits for an answer keeps its place, and goes on in it.
 	for _, status := range []SessionStatus{SessionWaiting, SessionRunning, SessionRunning} {
 		if err := f.report(f.admin, ids[0], status); err != nil {
 			t.Fatal(err)
