@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -98,8 +99,11 @@ func TestCommands_TellOfAWrongLineOnStderr(t *testing.T) {
 func TestCommands_FailWithoutRoomForTheirOutput(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this system has no /dev/full; Linux has it")
+	}
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer full.Close()
 	cmd := exec.CommandContext(t.Context(), binary(t), "version")
