@@ -119,18 +119,35 @@ func (c *committer) endEpoch() {
 	c.signal()
 }
 
-// drain returns when no entry is in flight. The caller has ended the epoch.
-func (c *committer) drain() {
-	for range cap(c.slots) {
-		c.slots <- struct{}{}
+// drain waits until no entry is in flight, and reports whether that was so in time. The caller has ended
+// the epoch.
+func (c *committer) drain(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	taken := 0
+	for late := false; !late && taken < cap(c.slots); {
+		select {
+		case c.slots <- struct{}{}:
+			taken++
+		case <-timer.C:
+			late = true
+		}
 	}
-	for range cap(c.slots) {
+	for range taken {
 		<-c.slots
 	}
+	return taken == cap(c.slots)
 }
 
-// stop ends the committer for good. It returns when every proposal is answered.
+// stop ends the committer for good. It returns when every proposal is answered: entries that can't be
+// committed are answered when Raft ends.
 func (c *committer) stop() {
+	c.close()
+	c.ended.Wait()
+}
+
+// close takes no more proposals for good. It does not wait for the answers.
+func (c *committer) close() {
 	c.endEpoch()
 	c.mu.Lock()
 	if !c.closed {
@@ -138,7 +155,6 @@ func (c *committer) stop() {
 		close(c.quit)
 	}
 	c.mu.Unlock()
-	c.ended.Wait()
 }
 
 func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {

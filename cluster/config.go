@@ -71,6 +71,9 @@ type Config struct {
 	// Spent reports whether the disk has no more room than this node needs for itself. It then
 	// takes no changes from the leaders of its shards until there is room again. Nil means never.
 	Spent func() bool
+	// Spare returns the number of bytes that the node may still take while Spent reports true, for changes
+	// without which a shard could get no owner. Nil means none.
+	Spare func() uint64
 
 	// LogWritten is told of each write to the logs of the shards how long it took, until it was on
 	// disk. It must not block. Nil does nothing.

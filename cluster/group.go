@@ -36,7 +36,7 @@ type group struct {
 	owners  *shardMap
 	// gained and lost are called when this node starts and stops serving the shard.
 	gained, lost func(shard storage.Shard, epoch uint64)
-	spent        func() bool           // the node's disk has no room for changes
+	room         *diskRoom             // of the node's disk
 	format       func() storage.Format // in which this node writes
 	// passesOn reports whether the node should lead nothing: its clock is off, or it is about to stop.
 	passesOn  func() bool
@@ -88,7 +88,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		owners:    n.owners.Load(),
 		gained:    n.gained,
 		lost:      n.lost,
-		spent:     n.cfg.Spent,
+		room:      &n.room,
 		format:    n.Format,
 		passesOn:  func() bool { return n.clockIsOff() || n.leaving.Load() },
 		keepLog:   n.keepLog,
@@ -301,7 +301,11 @@ func (g *group) stop(ctx context.Context) error {
 	if err := g.tracking.Close(); err != nil {
 		g.logger.Debug("close the group's streams", "error", err)
 	}
-	return within(ctx, g.raft.Shutdown().Error)
+	return within(ctx, func() error {
+		err := g.raft.Shutdown().Error()
+		g.commit.stop()
+		return err
+	})
 }
 
 // closeSnapshotBytes is the size of the log from which a closing node makes a snapshot.

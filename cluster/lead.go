@@ -50,7 +50,7 @@ func (g *group) lead() {
 		}
 		switch {
 		case stopping:
-			g.commit.stop()
+			g.commit.close()
 			g.lease.awaitRound()
 			return
 		case failed:
@@ -192,6 +192,10 @@ func (g *group) waitOutLease(epoch uint64) bool {
 	}
 }
 
+// drainTime is how long a release waits for the entries before it. The followers may have no room for
+// them. Without the release the successor waits until the leases of this owner have expired, which takes no longer.
+const drainTime = electionTimeout
+
 // lose stops serving an epoch. With release set, it writes Release to the log.
 func (g *group) lose(epoch uint64, release bool) {
 	g.epoch.Store(0)
@@ -203,7 +207,10 @@ func (g *group) lose(epoch uint64, release bool) {
 	if !release {
 		return
 	}
-	g.commit.drain()
+	if !g.commit.drain(drainTime) {
+		g.logger.Info("a shard is not released: its last changes are not committed", "epoch", epoch)
+		return
+	}
 	// Reads and writes are not answered any more, so a successor need not wait.
 	response, err := g.declare(appendEntry(nil, entryRelease, epoch, ""))
 	if err == nil {

@@ -145,8 +145,9 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 			t.Fatal(err)
 		}
 	}
+	r.spare.Store(1 << 20)
 	var err error
-	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, transports: ends{w, name}, tune: w.tune})
+	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, Spare: r.spare.Load, transports: ends{w, name}, tune: w.tune})
 	if err != nil {
 		t.Fatal(err)
 	}

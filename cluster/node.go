@@ -45,6 +45,7 @@ type Node struct {
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone
 
+	room        diskRoom
 	queueBudget queueBudget
 	owners      atomic.Pointer[shardMap] // set by Open, once groups is made
 	transports  transports
@@ -103,6 +104,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.flusher.do = cfg.Store.FlushState
 	n.queueBudget.most = n.tuning.nodeQueueBytes
+	n.room.spent, n.room.spare = cfg.Spent, cfg.Spare
 	n.compactor = compactor{
 		tuning: &n.tuning,
 		logger: n.logger,

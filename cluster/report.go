@@ -46,7 +46,7 @@ func (n *Node) report() []placement.GroupReport {
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
-			r.Full, r.NoRoom = full || g.stuck.Load(), g.hasNoRoom()
+			r.Full, r.NoRoom = full || g.stuck.Load(), g.room.none()
 			r.Differing = n.Differing(g.shard)
 			reports = append(reports, r)
 		}

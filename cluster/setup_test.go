@@ -75,8 +75,9 @@ type running struct {
 	store    *storage.Store
 	watcher  *recorder
 	stop     func()
-	clockOff atomic.Bool // its clock differs from those of the others
-	spent    atomic.Bool // the node's disk has no room
+	clockOff atomic.Bool   // its clock differs from those of the others
+	spent    atomic.Bool   // the node's disk has no room
+	spare    atomic.Uint64 // bytes that the node may take without room
 }
 
 type settings struct {

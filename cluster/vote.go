@@ -1,15 +1,6 @@
 package cluster
 
-import (
-	"errors"
-	"io"
-	"slices"
-
-	"github.com/hashicorp/raft"
-)
-
-// errNoRoom is a follower's answer to changes that its disk has no room for.
-var errNoRoom = errors.New("cluster: the node's disk has no room for changes")
+import "github.com/hashicorp/raft"
 
 // intercept sees each request of another member before Raft does, and reports whether it answered
 // it.
@@ -21,43 +12,6 @@ func (g *group) intercept(rpc *raft.RPC) bool {
 	g.skipCovered(rpc)
 	return g.answerHeartbeat(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
 }
-
-// refuseChanges refuses changes and snapshots while the disk has no room for them, and reports whether
-// it did. A node that took them until its disk was full would have to stop, and all its shards would
-// lose a member. So it stays a follower that falls behind: heartbeats go on, and the leader sends the
-// entries, or the snapshot, again. A shard whose majority has no room commits no changes meanwhile. Its
-// ownership may still change hands, which takes some bytes: nobody could read otherwise.
-func (g *group) refuseChanges(rpc *raft.RPC) bool {
-	switch asks := rpc.Command.(type) {
-	case *raft.AppendEntriesRequest:
-		if !slices.ContainsFunc(asks.Entries, changesRows) || !g.hasNoRoom() {
-			return false
-		}
-		rpc.Respond(nil, errNoRoom)
-		return true
-	case *raft.InstallSnapshotRequest:
-		if !g.hasNoRoom() {
-			return false
-		}
-		refused := *rpc
-		// The stream is read to its end, as Raft does, since the sender reads the answer after it. Other
-		// requests of the group don't wait for that. The goroutine ends with the stream.
-		go func() {
-			_, _ = io.Copy(io.Discard, refused.Reader)
-			refused.Respond(nil, errNoRoom)
-		}()
-		return true
-	}
-	return false
-}
-
-// changesRows reports whether an entry changes rows of the shard.
-func changesRows(l *raft.Log) bool {
-	return l.Type == raft.LogCommand && len(l.Data) > 0 && l.Data[0] != entryClaim && l.Data[0] != entryRelease
-}
-
-// hasNoRoom reports whether the node's disk has no room for changes.
-func (g *group) hasNoRoom() bool { return g.spent != nil && g.spent() }
 
 // interceptVote lets this member vote for a candidate that it takes for a non-voter, or has not heard of.
 // Raft refuses such votes, and a group of two that grew to three could then be stuck: the leader and the

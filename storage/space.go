@@ -126,6 +126,13 @@ func (s *Space) Shortage() Shortage {
 	return Short
 }
 
+// SpentSpare returns the number of bytes that may still be taken while space counts as spent, by the
+// entries without which a shard could get no owner: those above an eighth of the reserve.
+func (s *Space) SpentSpare() uint64 {
+	free := s.free.Load()
+	return free - min(free, s.reserve.Load()/8, mostSpent/2)
+}
+
 // spare returns the number of free bytes above those at which space counts as scarce, or false if the
 // space was not measured.
 func (s *Space) spare() (bytes uint64, measured bool) {

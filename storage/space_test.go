@@ -67,6 +67,21 @@ func TestSpace_TellsHowShortItIs(t *testing.T) {
 	}
 }
 
+// Half of what is left when space counts as spent may be taken for the owners of shards.
+func TestSpace_SparesSomeWhenItIsSpent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ free, reserve, want uint64 }{ // MiB
+		{49, 200, 24}, {25, 200, 0}, {0, 200, 0}, {63, 10_000, 31}, {32, 10_000, 0}, {5, 10_000, 0},
+	} {
+		s := newSpace(sized(c.free<<20, 100<<30), "", quiet)
+		s.asked = c.reserve << 20
+		s.check()
+		if got := s.SpentSpare(); s.Shortage() != Spent || got != c.want<<20 {
+			t.Errorf("%d MiB free of a reserve of %d: %d bytes to spare, want %d MiB", c.free, c.reserve, got, c.want)
+		}
+	}
+}
+
 func TestSpace_LooksOftenWhenItGetsTight(t *testing.T) {
 	t.Parallel()
 	for free, want := range map[uint64]time.Duration{

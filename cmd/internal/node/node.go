@@ -188,6 +188,7 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 		CompareEvery: cfg.CompareEvery, Rests: n.compareRests,
 		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
 		Spent:      func() bool { return n.store.Space().Shortage() == storage.Spent },
+		Spare:      n.store.Space().SpentSpare,
 		LogWritten: observing(n.logWrites),
 		Clock:      machineClock,
 	})

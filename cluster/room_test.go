@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"switchyard/internal/testkit"
+)
+
+// refusedChange takes the room from all nodes but the owner of shard 1, and has the owner propose a row. It
+// returns when the row is in the owner's log, which no follower takes. The channel has the outcome.
+func (w *network) refusedChange(t *testing.T, owner *running, row string) <-chan error {
+	t.Helper()
+	for _, r := range w.nodes {
+		r.spent.Store(r != owner)
+	}
+	epoch, ok := owner.Owner(1)
+	if !ok {
+		t.Fatal("shard 1 is not owned")
+	}
+	_, last := owner.group(1).log.Bounds()
+	outcome := make(chan error, 1)
+	owner.Propose(1, epoch, write(t, owner.store, 1, row), func(err error) { outcome <- err })
+	testkit.Eventually(t, row+" is in the owner's log", func() bool {
+		_, now := owner.group(1).log.Bounds()
+		return now > last
+	})
+	return outcome
+}
+
+// ownerAfter waits until a node owns shard 1 in an epoch after another one, and reads there.
+func (w *network) ownerAfter(t *testing.T, epoch uint64) *running {
+	t.Helper()
+	var owner *running
+	testkit.Eventually(t, "the shard has an owner again", func() bool {
+		for _, r := range w.nodes {
+			if now, ok := r.Owner(1); ok && now > epoch {
+				owner = r
+			}
+		}
+		return owner != nil
+	})
+	if err := owner.ReadBarrier(1, time.Now().Add(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	return owner
+}
+
+// settled gives all nodes room, and checks that the shard goes on and that the row of a refused change is
+// there if the change was acknowledged. A change that was in a log is never answered as one that was not
+// applied.
+func (w *network) settled(t *testing.T, outcome <-chan error, row string) {
+	t.Helper()
+	for _, r := range w.nodes {
+		r.spent.Store(false)
+	}
+	owner := w.keep(t, 1, "after", "a", "b", "c")
+	w.same(t, 1, "a", "b", "c")
+	err := <-outcome
+	var told *Error
+	if errors.As(err, &told) && told.NotApplied() {
+		t.Errorf("a change that was in a log is answered as not applied: %v", err)
+	}
+	if err == nil && !owner.has(t, 1, row) {
+		t.Error("an acknowledged change is gone")
+	}
+}
+
+// A change that no follower has room for keeps nobody from taking the shard over: it is answered by reads
+// again after a hand-over, whether or not this succeeded.
+func TestNoRoom_AHandOverBehindARefusedChange(t *testing.T) {
+	t.Parallel()
+	for name, release := range map[string]bool{"to a voter": false, "of a node that stops": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := threeNodes(t, 1)
+			a := w.owner(t, 1, "a")
+			a.mustPropose(t, 1, "before")
+			w.same(t, 1, "a", "b", "c")
+			epoch, _ := a.Owner(1)
+			outcome := w.refusedChange(t, a, "refused")
+			if err := a.group(1).handOver(t.Context(), "", release); err != nil {
+				t.Logf("the shard was not handed over: %v", err)
+			}
+			w.ownerAfter(t, epoch)
+			w.settled(t, outcome, "refused")
+		})
+	}
+}
+
+// Nor does such a change keep the winner of an election from owning the shard.
+func TestNoRoom_AnElectionBehindARefusedChange(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	epoch, _ := a.Owner(1)
+	outcome := w.refusedChange(t, a, "refused")
+	a.group(1).tracking.triggerElection()
+	w.ownerAfter(t, epoch)
+	w.settled(t, outcome, "refused")
+}
+
+// Nor does it when the owner is started again at once: its node stops in spite of the change, too.
+func TestNoRoom_ARestartBehindARefusedChange(t *testing.T) {
+	t.Parallel()
+	w, disks := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	epoch, _ := a.Owner(1)
+	outcome := w.refusedChange(t, a, "refused")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := a.Close(ctx); err != nil {
+		t.Errorf("the node did not stop: %v", err)
+	}
+	a.stop()
+	w.boot(t, "a", disks["a"], true, 1)
+	w.ownerAfter(t, epoch)
+	w.settled(t, outcome, "refused")
+}
+
+// Of the changes that a node without room is sent it takes those that an elected leader had in its log
+// already and that are not committed, as long as there is spare room.
+func TestNoRoom_ChangesOfEarlierTerms(t *testing.T) {
+	t.Parallel()
+	const spare = 1000
+	w, _ := threeNodes(t, 1)
+	w.owner(t, 1, "a")
+	b := w.nodes["b"]
+	g := b.group(1)
+	change := func(term, index uint64, bytes int) *raft.Log {
+		return &raft.Log{Type: raft.LogCommand, Term: term, Index: index, Data: appendEntry(nil, entryBatch, term, string(make([]byte, bytes-entryHeader)))}
+	}
+	claim := &raft.Log{Type: raft.LogCommand, Term: 9, Index: 102, Data: appendEntry(nil, entryClaim, 9, "a")}
+	refused := func(entries ...*raft.Log) bool {
+		answer := make(chan raft.RPCResponse, 1)
+		rpc := raft.RPC{Command: &raft.AppendEntriesRequest{Term: 9, LeaderCommitIndex: 100, Entries: entries}, RespChan: answer}
+		return g.refuseChanges(&rpc)
+	}
+	want := func(what string, refuses, got bool) {
+		t.Helper()
+		if got != refuses {
+			t.Errorf("%s: refused is %t, want %t", what, got, refuses)
+		}
+	}
+	want("a change of the term with room", false, refused(change(9, 101, 9*spare)))
+	b.spare.Store(spare)
+	b.spent.Store(true)
+	want("a change of the term", true, refused(change(9, 101, 100)))
+	want("a claim", false, refused(claim))
+	want("a change of an earlier term that is committed", true, refused(change(8, 100, 100)))
+	want("one of an earlier term beside one of the term", true, refused(change(8, 101, 100), change(9, 102, 100)))
+	want("a change of an earlier term", false, refused(change(8, 101, spare*2/5), claim)) // in the log and in the state
+	want("one that takes all that is left", false, refused(change(8, 101, spare/10)))
+	want("one too many", true, refused(change(8, 101, 10)))
+	b.spent.Store(false)
+	want("with room again", false, refused(change(9, 101, 10)))
+	b.spent.Store(true)
+	want("a change of an earlier term, later", false, refused(change(8, 101, spare/2)))
+
+	packed, ok := pack(nil, change(8, 101, 1<<20).Data)
+	if !ok {
+		t.Fatal("zeros are not packed")
+	}
+	want("rows that are small only as they are sent", true, refused(&raft.Log{Type: raft.LogCommand, Term: 8, Index: 101, Data: packed}))
+}
+
+// A release does not wait for changes that are not committed.
+func TestCommitter_DrainsForATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(*tuning) {})
+		defer ct.c.stop()
+		ct.c.beginEpoch(3)
+		ct.propose(3, "waits")
+		synctest.Wait()
+		ct.c.endEpoch()
+		if began := time.Now(); ct.c.drain(time.Second) || time.Since(began) != time.Second {
+			t.Errorf("drained after %s", time.Since(began))
+		}
+		ct.held.futures[0].answer <- nil
+		for range 2 {
+			if !ct.c.drain(time.Second) {
+				t.Error("not drained")
+			}
+		}
+	})
+}
