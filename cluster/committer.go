@@ -49,6 +49,8 @@ type committer struct {
 	budget *queueBudget
 	// pace returns how long an entry with so many bytes should wait; nil: none waits.
 	pace func(bytes int) time.Duration
+	// check returns the error of proposals that could not be committed; nil: none is refused.
+	check func() error
 
 	wake     chan struct{} // capacity 1: there is work for submit
 	slots    chan struct{} // one token per entry in flight
@@ -158,6 +160,10 @@ func (c *committer) close() {
 }
 
 func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
+	var unfit error
+	if c.check != nil {
+		unfit = c.check()
+	}
 	c.mu.Lock()
 	if c.closed { // no goroutine is left to answer
 		c.mu.Unlock()
@@ -173,6 +179,8 @@ func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
 		err = errTooLarge
 	case c.epoch == 0 || epoch != c.epoch:
 		err = errNotOwner
+	case unfit != nil:
+		err = unfit
 	case c.lanes.count() >= c.tuning.queueBatches || to.bytes+len(batch) > c.tuning.queueBytes && len(to.queue) > 0,
 		to == &c.lanes.large && !c.budget.take(len(batch), to.bytes):
 		err = errQueueFull

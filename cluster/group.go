@@ -99,6 +99,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		led:       make(chan struct{}),
 	}
 	g.commit = newCommitter(raftApplier{g}, g.tuning, &n.queueBudget, n.cfg.Store.WritePace().Wait)
+	g.commit.check = g.checkRoom
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
 		clock:  g.tuning.leaseClock,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -94,7 +95,7 @@ func (g *group) transferBeforeStop() {
 }
 
 // successors returns the other voters that follow the log, or only the named one. Different shards
-// begin with different voters. A member without a vote is never told to stand for election: it
+// begin with different voters, and those without room for changes come last. A member without a vote is never told to stand for election: it
 // would only depose the leader.
 func (g *group) successors(only string) []string {
 	voters, _, err := g.members()
@@ -112,6 +113,16 @@ func (g *group) successors(only string) []string {
 			successors = append(successors, voter)
 		}
 	}
+	// A successor without room for changes would soon hand the shard on.
+	slices.SortStableFunc(successors, func(a, b string) int {
+		switch room := g.owners.hasRoom(a); {
+		case room == g.owners.hasRoom(b):
+			return 0
+		case room:
+			return -1
+		}
+		return 1
+	})
 	return successors
 }
 

@@ -44,6 +44,8 @@ type heartbeatConfig struct {
 	Send        func(ctx context.Context, node string, body []byte) ([]byte, error)
 	Map         func() *shardMap
 	Generations *generations
+	// NoRoom reports whether this node's disk has no room for changes; nil means never.
+	NoRoom func() bool
 	// Fatal is told that another node has seen this one with newer data.
 	Fatal func(error)
 	// Refused is told of a node that refuses this one as no member of the cluster.
@@ -120,6 +122,9 @@ type heartbeatMessage struct {
 	Owned ownedShards `json:"owned"`
 	// Leaving is set when the node is about to stop; no new work is given to it.
 	Leaving bool `json:"leaving,omitempty"`
+	// NoRoom is set while the sender takes no changes of the shards that it follows; versions without it
+	// never set it.
+	NoRoom bool `json:"noRoom,omitempty"`
 	// Clock is the sender's time in Unix nanoseconds; versions without it send none.
 	Clock int64 `json:"clock,omitempty"`
 	// Generation is that of the sender's data directory; versions without it send none.
@@ -308,7 +313,10 @@ func (p *heartbeat) message() ([]byte, error) {
 	// Versions that don't compare generations need numbers that grow across a restart of the node.
 	now := p.cfg.Clock().UnixNano()
 	p.seq = max(p.seq+1, uint64(now))
-	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving, Clock: now, Generation: p.cfg.Generations.current()})
+	return json.Marshal(heartbeatMessage{
+		Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving, NoRoom: p.cfg.NoRoom != nil && p.cfg.NoRoom(),
+		Clock: now, Generation: p.cfg.Generations.current(),
+	})
 }
 
 // answer handles rpcHeartbeat.

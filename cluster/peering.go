@@ -104,7 +104,7 @@ func newPeering(n *Node) (l *peering, err error) {
 			return l.port.call(ctx, node, rpcHeartbeat, body)
 		},
 		Generations: l.generations, Fatal: n.fail, Refused: l.registry.refusedBy,
-		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: cfg.Clock, Clocks: clocks,
+		Map: n.owners.Load, NoRoom: n.room.none, Disconnect: l.port.disconnect, Clock: cfg.Clock, Clocks: clocks,
 	})
 	return l, err
 }

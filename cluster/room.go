@@ -115,3 +115,26 @@ func diskBytes(l *raft.Log) uint64 {
 	}
 	return uint64(len(l.Data) + rows)
 }
+
+// checkRoom returns errVotersFull if so many voters have said that they take no changes that none could
+// be committed. Such a change would wait in the leader's log for the voters' disks, and its outcome would be
+// unknown for as long.
+func (g *group) checkRoom() error {
+	if !g.owners.anyWithoutRoom() {
+		return nil
+	}
+	voters, _, err := g.members()
+	if err != nil {
+		return nil // the group is stopping
+	}
+	able := 0
+	for _, voter := range voters {
+		if voter == g.node || g.owners.hasRoom(voter) {
+			able++
+		}
+	}
+	if able < len(voters)/2+1 {
+		return errVotersFull
+	}
+	return nil
+}

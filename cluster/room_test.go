@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -171,6 +172,71 @@ func TestNoRoom_ChangesOfEarlierTerms(t *testing.T) {
 		t.Fatal("zeros are not packed")
 	}
 	want("rows that are small only as they are sent", true, refused(&raft.Log{Type: raft.LogCommand, Term: 8, Index: 101, Data: packed}))
+}
+
+// While most voters say that they have no room, changes are refused before they are in the log. They are
+// taken again when one of them has room.
+func TestNoRoom_ChangesAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "before")
+	seq := uint64(0)
+	says := func(node string, noRoom bool) {
+		seq++
+		a.owners.Load().update(node, &heartbeatMessage{Seq: seq, NoRoom: noRoom})
+	}
+	says("b", true)
+	a.mustPropose(t, 1, "by a and c")
+	says("c", true)
+	if s := a.ShardStats(1); !s.NoRoom {
+		t.Errorf("%+v", s)
+	}
+	epoch, _ := a.Owner(1)
+	if err := a.propose(1, epoch, write(t, a.store, 1, "refused")); !errors.Is(err, errVotersFull) {
+		t.Errorf("refused with %v", err)
+	}
+	if err := a.ReadBarrier(1, time.Now().Add(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	if got := a.group(1).successors(""); len(got) != 2 {
+		t.Errorf("successors %q", got)
+	}
+	says("c", false)
+	if got := a.group(1).successors(""); len(got) != 2 || got[0] != "c" {
+		t.Errorf("successors %q, where c has room", got)
+	}
+	a.mustPropose(t, 1, "after")
+	says("c", true)
+	a.owners.Load().removeNode("c")
+	a.mustPropose(t, 1, "after a node was removed")
+	w.same(t, 1, "a", "b", "c")
+	if s := a.ShardStats(1); s.NoRoom || a.has(t, 1, "refused") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Heartbeats say whether there is room. Those of versions before say nothing about it.
+func TestNoRoom_HeartbeatsSaySo(t *testing.T) {
+	t.Parallel()
+	m, noRoom := newShardMap("self", 1), true
+	p := newHeartbeat(heartbeatConfig{
+		Owned: m.ownedShards, Map: func() *shardMap { return m }, Clock: time.Now,
+		NoRoom: func() bool { return noRoom },
+	})
+	for _, step := range []struct {
+		message string
+		noRoom  bool // as the other node has it, and as this one has it
+	}{{`{"seq":1,"noRoom":true}`, true}, {`{"seq":2}`, false}} {
+		noRoom = step.noRoom
+		answer, err := p.answer(t.Context(), "b", []byte(step.message))
+		if err != nil || bytes.Contains(answer, []byte(`"noRoom":true`)) != noRoom {
+			t.Errorf("%s: answered %s, %v", step.message, answer, err)
+		}
+		if m.hasRoom("b") == noRoom || m.anyWithoutRoom() != noRoom {
+			t.Errorf("%s: room %t", step.message, m.hasRoom("b"))
+		}
+	}
 }
 
 // A release does not wait for changes that are not committed.

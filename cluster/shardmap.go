@@ -19,8 +19,11 @@ type shardMap struct {
 	mu        sync.Mutex
 	reachable map[string]bool          // nodes that answer and don't leave
 	leaving   map[string]bool          // nodes that are about to stop
+	noRoom    map[string]bool          // nodes whose disks have no room for changes
 	newest    map[string]messageNumber // of each node's newest message
 	changed   chan struct{}            // closed when the owner of any shard changes
+
+	full atomic.Int32 // length of noRoom
 }
 
 // shardEntry is the state of one shard.
@@ -44,7 +47,7 @@ type publishedOwner struct {
 func newShardMap(self string, shards int) *shardMap {
 	m := &shardMap{
 		self: self, onChange: func() {}, shards: make([]shardEntry, shards+1),
-		reachable: map[string]bool{self: true}, leaving: map[string]bool{}, newest: map[string]messageNumber{}, changed: make(chan struct{}),
+		reachable: map[string]bool{self: true}, leaving: map[string]bool{}, noRoom: map[string]bool{}, newest: map[string]messageNumber{}, changed: make(chan struct{}),
 	}
 	now := time.Now()
 	for i := range m.shards {
@@ -113,8 +116,8 @@ func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
 	m.onChange()
 }
 
-// update applies a node's message: the list of shards that it owns, and whether it is about to stop,
-// after which it gets no requests. Messages that arrive late are dropped.
+// update applies a node's message: the list of shards that it owns, whether its disk has room for changes,
+// and whether it is about to stop, after which it gets no requests. Messages that arrive late are dropped.
 func (m *shardMap) update(node string, message *heartbeatMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,6 +132,7 @@ func (m *shardMap) update(node string, message *heartbeatMessage) {
 	} else {
 		delete(m.leaving, node)
 	}
+	m.setRoom(node, !message.NoRoom)
 	says := make(map[storage.Shard]uint64, len(message.Owned))
 	for _, o := range message.Owned {
 		says[o.shard] = o.epoch
@@ -186,7 +190,28 @@ func (m *shardMap) removeNode(node string) {
 	defer m.mu.Unlock()
 	delete(m.newest, node)
 	delete(m.leaving, node)
+	m.setRoom(node, true)
 }
+
+// setRoom records whether a node's disk has room for changes. The caller holds m.mu.
+func (m *shardMap) setRoom(node string, room bool) {
+	if room {
+		delete(m.noRoom, node)
+	} else {
+		m.noRoom[node] = true
+	}
+	m.full.Store(int32(len(m.noRoom)))
+}
+
+// hasRoom reports whether a node's disk has room for changes, by its last message.
+func (m *shardMap) hasRoom(node string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.noRoom[node]
+}
+
+// anyWithoutRoom reports whether the disk of any other node has no room for changes.
+func (m *shardMap) anyWithoutRoom() bool { return m.full.Load() > 0 }
 
 // claim records an owner. The caller holds m.mu.
 func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {

@@ -10,6 +10,7 @@ type Stats struct {
 	Voters int
 	Failed error // why this node stopped serving the shard; nil while it may
 	Stuck  bool  // entries wait for this node's disk
+	NoRoom bool  // this node owns the shard, and the disks of most voters have no room for changes
 
 	FirstIndex    uint64 // oldest entry kept
 	LastIndex     uint64 // newest entry
@@ -41,6 +42,7 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 		Term:         g.raft.CurrentTerm(),
 		Epoch:        g.epoch.Load(),
 		Stuck:        g.stuck.Load(),
+		NoRoom:       g.epoch.Load() != 0 && g.checkRoom() != nil,
 		Committed:    g.raft.CommitIndex(),
 		Applied:      g.machine.applied.Load(),
 		PendingBytes: g.machine.pending.Load(),

@@ -75,6 +75,15 @@ func TestPlan_Leaders(t *testing.T) {
 			shard 2 b* c e`, `
 			1: transfer b: a leads more shards
 			2: transfer c: b leads more shards`},
+		{"a failed leader hands over to a voter whose disk has room, although this one leads more", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a#* b- c
+			shard 1 c* a b`, `
+			0: transfer c: its replica failed: bad
+			1: transfer a: c leads more shards`},
 		{"a failed leader hands over", `
 			three
 			node a

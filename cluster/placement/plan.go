@@ -265,8 +265,8 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 
 // successor returns the next leader of the shard: the voter with the fewest leaderships among those
 // that are caught up and allowed to lead. A draining voter is better than a removed one, and
-// any voter better than a failed one. It returns
-// "" if there is none.
+// any voter better than a failed one. Of those of one rank, one whose disk has room for changes is better.
+// It returns "" if there is none.
 func (p *planner) successor(s *placedShard) string {
 	worst := rankAvailable
 	if p.nodes[s.leader].rank == rankRemoved {
@@ -281,7 +281,7 @@ func (p *planner) successor(s *placedShard) string {
 		if name == s.leader || n.rank > worst || !p.caughtUp(s, name) || s.Failed == "" && !slices.Contains(s.target, name) {
 			continue
 		}
-		if best == "" || cmp.Or(cmp.Compare(n.rank, p.nodes[best].rank),
+		if best == "" || cmp.Or(cmp.Compare(n.rank, p.nodes[best].rank), cmp.Compare(boolInt(!p.acknowledges(s, name)), boolInt(!p.acknowledges(s, best))),
 			cmp.Compare(n.leads, p.nodes[best].leads), cmp.Compare(name, best)) < 0 {
 			best = name
 		}

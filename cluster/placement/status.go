@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -106,14 +107,18 @@ func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.
 	case m.Draining:
 		status.Note = p.drainNote(m.Name)
 	}
+	if status.Note == "" && slices.ContainsFunc(slices.Collect(maps.Values(n.hosts)), func(r GroupReport) bool { return r.NoRoom }) {
+		status.Note = noteNoRoom
+	}
 	return status, true
 }
 
-// Notes of a removal, and of a drain that can't finish.
+// Notes of a removal, of a drain that can't finish, and of a full disk.
 const (
 	noteRemoved      = "removed: other nodes take its replicas over"
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
+	noteNoRoom       = "its disk has no room: its replicas take no changes"
 )
 
 // drainNote returns the reason if something will stay on a draining node.

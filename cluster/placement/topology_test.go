@@ -73,6 +73,12 @@ func TestTopology_Members(t *testing.T) {
 			shard 0 a* b c`, "c", topology.NodeStatus{
 			State: membership.NodeDead, Replicas: 1, Note: "removed: other nodes take its replicas over",
 		}},
+		{"the disk of a node has no room", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b c-`, "c", topology.NodeStatus{State: membership.NodeAlive, Replicas: 1, Note: noteNoRoom}},
 		{"a removed node is forgotten", `
 			three
 			node a

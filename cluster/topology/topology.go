@@ -26,7 +26,7 @@ type NodeStatus struct {
 	NewestFormat int `json:"newestFormat"`
 	Leads        int `json:"leads"`    // shards it leads
 	Replicas     int `json:"replicas"` // shards of which it has a replica, voter or not
-	// Note explains a removal or a drain that is not complete.
+	// Note explains a removal or a drain that is not complete, or says that the disk has no room for changes.
 	Note string `json:"note,omitempty"`
 }
 

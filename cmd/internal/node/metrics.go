@@ -16,6 +16,7 @@ type shardCollector struct {
 	applied *prometheus.Desc
 	failed  *prometheus.Desc
 	stuck   *prometheus.Desc
+	noRoom  *prometheus.Desc
 	differ  *prometheus.Desc
 	compare *prometheus.Desc
 	disk    *prometheus.Desc
@@ -45,6 +46,7 @@ func (n *Node) collector() prometheus.Collector {
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
 		failed:  prometheus.NewDesc("switchyard_shard_failed", "1 when this node's replica of the shard can't follow the shard's log.", shard, nil),
 		stuck:   prometheus.NewDesc("switchyard_shard_stuck", "1 while entries of the shard wait for this node's disk for longer than 5 seconds.", shard, nil),
+		noRoom:  prometheus.NewDesc("switchyard_shard_no_room", "1 while this node, which owns the shard, refuses changes because the disks of most voters have no room for them.", shard, nil),
 		differ:  prometheus.NewDesc("switchyard_shard_differing_replicas", "Replicas of the shard whose rows are not those of the majority, by the last comparison of this node, which owns the shard.", shard, nil),
 		compare: prometheus.NewDesc("switchyard_replica_comparisons_total", "Comparisons of the replicas of shards that this node owns, by result: equal, different, or unknown if a replica could not be read.", []string{"result"}, nil),
 		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", instance, nil),
@@ -71,7 +73,7 @@ func (n *Node) collector() prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.leads, c.term, c.applied, c.failed, c.stuck, c.differ, c.compare, c.disk, c.full, c.free, c.reserve, c.format, c.slowed,
+		c.leads, c.term, c.applied, c.failed, c.stuck, c.noRoom, c.differ, c.compare, c.disk, c.full, c.free, c.reserve, c.format, c.slowed,
 		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
@@ -103,7 +105,7 @@ func (c *shardCollector) collectJoined(ch chan<- prometheus.Metric) {
 	for i := 0; i <= c.n.groups.Shards(); i++ {
 		s := c.n.groups.ShardStats(storage.Shard(i))
 		label := strconv.Itoa(i)
-		leads, failed, stuck := 0.0, 0.0, 0.0
+		leads, failed, stuck, noRoom := 0.0, 0.0, 0.0, 0.0
 		if s.Epoch != 0 {
 			leads = 1
 		}
@@ -113,7 +115,11 @@ func (c *shardCollector) collectJoined(ch chan<- prometheus.Metric) {
 		if s.Stuck {
 			stuck = 1
 		}
+		if s.NoRoom {
+			noRoom = 1
+		}
 		ch <- prometheus.MustNewConstMetric(c.stuck, prometheus.GaugeValue, stuck, label)
+		ch <- prometheus.MustNewConstMetric(c.noRoom, prometheus.GaugeValue, noRoom, label)
 		ch <- prometheus.MustNewConstMetric(c.differ, prometheus.GaugeValue, float64(len(c.n.groups.Differing(storage.Shard(i)))), label)
 		ch <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, label)
 		ch <- prometheus.MustNewConstMetric(c.leads, prometheus.GaugeValue, leads, label)
