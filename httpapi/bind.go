@@ -227,7 +227,7 @@ func (b *binder) setText(dst reflect.Value, f *field, at, text string) {
 		switch {
 		case err != nil && isDigits(text):
 			wrong = outOfRange
-		case err != nil:
+		case err != nil || !isInteger(text):
 			wrong = "Must be an integer."
 		default:
 			if wrong = f.checkNumber(float64(n)); wrong == "" {
@@ -245,6 +245,12 @@ func (b *binder) setText(dst reflect.Value, f *field, at, text string) {
 	if wrong != "" {
 		b.faults.Add(at+f.name, wrong)
 	}
+}
+
+// isInteger reports whether a text that ParseInt takes is an integer in a body, too: +1 and 01 are none.
+func isInteger(text string) bool {
+	text = strings.TrimPrefix(text, "-")
+	return text == "0" || text[0] != '0' && text[0] != '+'
 }
 
 func isDigits(text string) bool {

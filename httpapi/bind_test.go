@@ -342,6 +342,8 @@ func TestBind_Query(t *testing.T) {
 		"limit=101":                           "query.limit",
 		"limit=":                              "query.limit",
 		"limit=1.5":                           "query.limit",
+		"limit=%2B5":                          "query.limit",
+		"limit=05":                            "query.limit",
 		"limit=0x10":                          "query.limit",
 		"limit=99999999999999999999":          "query.limit",
 		"limit=5&limit=5":                     "query.limit",

@@ -233,7 +233,11 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 }
 
 // taggedBeside are operations that take no conditions, and whose answers carry the tag for those that do.
-var taggedBeside = []*tracker.Op{tracker.CreateIssue, tracker.CaptureIssue, tracker.GetWorkspaceReadOnly, tracker.PutWorkspaceReadOnly}
+var taggedBeside = []*tracker.Op{
+	tracker.CreateIssue, tracker.CaptureIssue, tracker.UnarchiveIssue,
+	tracker.DispatchIssue, tracker.CancelSession, tracker.ReportSession, tracker.ReplyToSession, tracker.ReleaseSession, tracker.RetrySession,
+	tracker.GetWorkspaceReadOnly, tracker.PutWorkspaceReadOnly,
+}
 
 // hasETag reports whether an operation's answers carry an entity tag: those of
 // single resources that take conditions, and of operations beside them.

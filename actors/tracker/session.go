@@ -63,17 +63,10 @@ type AgentSession struct {
 	ResultSchema       json.RawMessage `json:"resultSchema" form:"objectOrNull"`
 	StructuredResult   json.RawMessage `json:"structuredResult"`
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors"`
-	// NotBefore is the time before which the session is not claimed (Decision 59).
-	NotBefore *Timestamp `json:"notBefore"`
-	// WhenReady is set if the session waits until its issue is not blocked (Decision 59).
-	WhenReady bool `json:"whenReady"`
-	// ConcurrencyKeys are the keys of which the session holds a place while it runs
-	// (Decision 63).
-	ConcurrencyKeys []string   `json:"concurrencyKeys"`
-	CreatedAt       Timestamp  `json:"createdAt"`
-	UpdatedAt       Timestamp  `json:"updatedAt"`
-	LastProgressAt  *Timestamp `json:"lastProgressAt"`
-	LastStateHash   *string    `json:"lastStateHash"`
+	CreatedAt          Timestamp       `json:"createdAt"`
+	UpdatedAt          Timestamp       `json:"updatedAt"`
+	LastProgressAt     *Timestamp      `json:"lastProgressAt"`
+	LastStateHash      *string         `json:"lastStateHash"`
 }
 
 // sessionRecord is the stored form of a session: the public part, and then the fields

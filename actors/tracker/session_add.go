@@ -254,8 +254,8 @@ func (tx *Tx) blankSession(issue *Issue) (*sessionRecord, error) {
 	now := At(tx.now)
 	s := &sessionRecord{AgentSession: AgentSession{
 		ID: SessionID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), IssueID: issue.ID,
-		ActorID: tx.Caller.ID, ActorType: ActorUser, Status: SessionCreated, ConcurrencyKeys: []string{}, CreatedAt: now, UpdatedAt: now,
-	}}
+		ActorID: tx.Caller.ID, ActorType: ActorUser, Status: SessionCreated, CreatedAt: now, UpdatedAt: now,
+	}, SessionDetails: SessionDetails{ConcurrencyKeys: []string{}}}
 	if tx.Caller.Type == ActorAgent {
 		s.ActorType = ActorAgent
 	}

@@ -37,8 +37,14 @@ type SpawnedIssue struct {
 
 // SpawnedSession is the answer to SpawnSession.
 type SpawnedSession struct {
-	Session AgentSession `json:"session"`
-	Issue   SpawnedIssue `json:"issue"`
+	Session NewChildSession `json:"session"`
+	Issue   SpawnedIssue    `json:"issue"`
+}
+
+// NewChildSession is a new session as a poll shows one. It has no activities yet.
+type NewChildSession struct {
+	AgentSession
+	Activities []Activity `json:"activities"`
 }
 
 // maxSessionDepth is the most levels that a session may be below the top one.
@@ -79,7 +85,7 @@ func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("encode an issue: %w", err)
 	}
-	out := append(append([]byte(`{"session":`), polledPart(body)...), `},"issue":`...)
+	out := append(append([]byte(`{"session":`), polledPart(body)...), `,"activities":[]},"issue":`...)
 	return Reply{Outcome: Created, Body: append(append(out, shown...), '}')}, nil
 }
 

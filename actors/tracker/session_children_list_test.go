@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -156,5 +157,38 @@ func TestOpenTools_AnswersForWhoeverMayUseThem(t *testing.T) {
 	}
 	if s := scope(lane); !s.Ended {
 		t.Errorf("at the end the tools are about %+v", s)
+	}
+}
+
+// What is behind lastStateHash in a session is in GET of it, not in polls and the answer to a new child.
+func TestPolledPart_EndsWithTheStateHash(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.dispatch(f.work(PriorityHigh).ID, DispatchIssueIn{SessionOptions: SessionOptions{ConcurrencyKeys: Some([]string{"repo"})}})
+	s := f.claimOne().Session
+	keysOf := func(body []byte) (names []string) {
+		for name := range decode[map[string]json.RawMessage](t, body) {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	shown := f.run(f.admin, SessionByID, &SessionByIDIn{ID: s.ID}).Body
+	polled := f.run(f.admin, PollSession, &PollSessionIn{ID: s.ID}).Body
+	child := decode[map[string]json.RawMessage](t, f.run(f.admin, SpawnSession, &SpawnSessionIn{ID: s.ID, Title: "Part"}).Body)
+	if got := decode[ShownSession](t, shown); !slices.Equal(got.ConcurrencyKeys, []string{"repo"}) {
+		t.Fatalf("got %s", shown)
+	}
+	want := keysOf(child["session"])
+	if got := keysOf(polled); !slices.Equal(slices.DeleteFunc(got, func(name string) bool { return name == "budget" }), want) {
+		t.Errorf("a poll has %v, a new child %v", got, want)
+	}
+	for _, name := range []string{"concurrencyKeys", "notBefore", "whenReady", "retry", "derivedStatus"} {
+		if slices.Contains(want, name) || !slices.Contains(keysOf(shown), name) {
+			t.Errorf("%s is in %v, or not in %v", name, want, keysOf(shown))
+		}
+	}
+	if !slices.Contains(want, "lastStateHash") || !slices.Contains(want, "activities") {
+		t.Errorf("got %v", want)
 	}
 }

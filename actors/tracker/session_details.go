@@ -10,6 +10,13 @@ import (
 // and that polls and spawned sessions don't. Their JSON is stored behind that of
 // AgentSession.
 type SessionDetails struct {
+	// NotBefore is the time before which the session is not claimed (Decision 59).
+	NotBefore *Timestamp `json:"notBefore"`
+	// WhenReady is set if the session waits until its issue is not blocked (Decision 59).
+	WhenReady bool `json:"whenReady"`
+	// ConcurrencyKeys are the keys of which the session holds a place while it runs
+	// (Decision 63).
+	ConcurrencyKeys []string `json:"concurrencyKeys"`
 	// Retry says how often the session is tried; null for the defaults (Decision 62).
 	Retry *RetryPolicy `json:"retry"`
 	// FailureReason is the reason of the last failure, as its report named it, or

@@ -48,6 +48,7 @@ func TestChecker_Check(t *testing.T) {
 		{"a head has no body", "HEAD", "/things/x", 200, []string{id, inJSON}, "", ""},
 		{"other status", "GET", "/things/x", 201, []string{id}, "", "201 is not declared"},
 		{"missing header", "GET", "/things/x", 200, []string{inJSON}, `{"id":"x"}`, "X-Request-Id is missing"},
+		{"header that is not declared", "GET", "/things/x", 200, []string{id, inJSON, `ETag: "1"`}, `{"id":"x"}`, "ETag is not declared"},
 		{"header of another form", "GET", "/things/x", 200, []string{"X-Request-Id: 7", inJSON}, `{"id":"x"}`, "X-Request-Id"},
 		{"header of another type", "GET", "/things/x", 200, []string{id, inJSON, "Retry-After: 0"}, `{"id":"x"}`, "Retry-After"},
 		{"other content type", "GET", "/things/x", 200, []string{id, "Content-Type: text/html"}, `{"id":"x"}`, "text/html is not declared"},

@@ -110,6 +110,9 @@ func (c *Checker) checkStranger(method, path string, status int, header http.Hea
 	return c.judge(response, at, method == http.MethodHead, header, body)
 }
 
+// acted are the headers that clients go by. An answer has none of them that is not declared.
+var acted = [...]string{"ETag", "Location", "Idempotency-Replayed"}
+
 // judge holds an answer against a response of the description.
 func (c *Checker) judge(response object, at string, headOnly bool, header http.Header, body []byte) error {
 	for name, declared := range child(response, "headers") {
@@ -123,6 +126,11 @@ func (c *Checker) judge(response object, at string, headOnly bool, header http.H
 		}
 		if err := c.valid(pointer(place, "schema"), parameterValue(child(h, "schema"), value)); err != nil {
 			return fmt.Errorf("header %s: %w", name, err)
+		}
+	}
+	for _, name := range acted {
+		if _, declared := child(response, "headers")[name]; !declared && header.Get(name) != "" {
+			return fmt.Errorf("header %s is not declared", name)
 		}
 	}
 	if body == nil || headOnly {
