@@ -11,6 +11,8 @@ FUZZTIME ?= 20s
 ARGS ?=
 MINUTES ?= 5
 SHARDS ?=
+NODES ?=
+TLS ?=
 SEED ?=
 PKG ?= ./...
 # These run the built binary, which -race would not see into.
@@ -79,8 +81,8 @@ profile: build ## record the profile that the compiler optimizes by anew, on a q
 	sleep 2; \
 	go tool pprof -proto -seconds 105 -output cmd/switchyard/default.pgo http://127.0.0.1:19090/debug/pprof/profile
 
-chaos: ## faults under load for MINUTES (5); FAULTS="pause,deaf" names some; SHARDS=n (4); SEED=n repeats a run; logs of a failure are kept
-	SWITCHYARD_CHAOS_MINUTES=$(MINUTES) SWITCHYARD_CHAOS_FAULTS="$(FAULTS)" SWITCHYARD_CHAOS_SHARDS=$(SHARDS) SWITCHYARD_TEST_SEED=$(SEED) go test -count=1 -v -timeout 0 -run 'TestCluster_Storm' ./cmd/internal/systemtest
+chaos: ## faults under load for MINUTES (5); FAULTS="pause,deaf" names some; SHARDS=n (4); NODES=n (3 or 4); TLS=1 between nodes, 0: none; SEED=n repeats a run; logs of a failure are kept
+	SWITCHYARD_CHAOS_MINUTES=$(MINUTES) SWITCHYARD_CHAOS_FAULTS="$(FAULTS)" SWITCHYARD_CHAOS_SHARDS=$(SHARDS) SWITCHYARD_CHAOS_NODES=$(NODES) SWITCHYARD_CHAOS_TLS=$(TLS) SWITCHYARD_TEST_SEED=$(SEED) go test -count=1 -v -timeout 0 -run 'TestCluster_Storm' ./cmd/internal/systemtest
 
 bench-cluster: ## the figures of a cluster: forwarding, killed owners, joins and drains, idle cost
 	go test -count=1 -run '^$$' -bench 'Cluster' -benchtime 1x -timeout 60m -v ./cmd/internal/systemtest

@@ -76,7 +76,7 @@ func faults(pause time.Duration) []fault {
 		{
 			name: "drained and back", hold: 2 * time.Second,
 			strike: func(ctx context.Context, f *Fleet, m *Member) error {
-				return f.other(m).operate(ctx, "POST", "/cluster/nodes/"+m.Name+"/drain")
+				return f.other(m).drain(ctx, m)
 			},
 			heal: func(ctx context.Context, f *Fleet, m *Member) error {
 				return f.other(m).operate(ctx, "POST", "/cluster/nodes/"+m.Name+"/undrain")
@@ -146,7 +146,7 @@ func chosen(all []fault, names string) ([]fault, error) {
 // each until the fleet stands again. Not later than standWithin after the last one, every
 // shard has its owner and all of its voters. It tells what it does.
 func storm(ctx context.Context, f *Fleet, all []fault, rng *rand.Rand, length time.Duration, voters int, tell func(string, ...any)) error {
-	f.choices = rng
+	f.choices, f.tell = rng, tell
 	began, healed := time.Now(), time.Time{}
 	for round := 0; round == 0 || time.Since(began) < length; round++ {
 		// Every kind once before any comes again, in an order of the seed's.

@@ -35,7 +35,8 @@ type Fleet struct {
 	// can join them; 0: the newest that there is.
 	Format int
 
-	choices *rand.Rand // of the storm under way
+	choices *rand.Rand           // of the storm under way
+	tell    func(string, ...any) // what it does
 	// unreadable is set while a part of some node's state can't be read.
 	unreadable atomic.Bool
 	net        string // "127.a.b."

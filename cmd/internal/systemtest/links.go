@@ -1,12 +1,14 @@
 package systemtest
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // links are the connections between the peer ports of a fleet's nodes, each led
@@ -17,8 +19,12 @@ type links struct {
 	mu     sync.Mutex
 	mended *sync.Cond
 	cut    map[link]bool
+	rates  map[link]int // bytes a second of each connection; 0: as fast as they come
 	closed bool
 	open   map[net.Conn]struct{}
+	ended  chan struct{} // closed with the fleet
+	// secure is the certificate of the nodes, if they use TLS between them; see links_tls.go.
+	secure *tls.Certificate
 
 	listeners []net.Listener
 	running   sync.WaitGroup
@@ -28,7 +34,7 @@ type links struct {
 type link struct{ from, to string }
 
 func newLinks() *links {
-	l := &links{cut: map[link]bool{}, open: map[net.Conn]struct{}{}}
+	l := &links{cut: map[link]bool{}, rates: map[link]int{}, open: map[net.Conn]struct{}{}, ended: make(chan struct{})}
 	l.mended = sync.NewCond(&l.mu)
 	return l
 }
@@ -48,6 +54,13 @@ func (f *Fleet) Isolate(m *Member) {
 	}
 }
 
+// Slow lets each connection of from to to carry so many bytes a second from now on.
+func (f *Fleet) Slow(from, to *Member, rate int) {
+	f.links.mu.Lock()
+	defer f.links.mu.Unlock()
+	f.links.rates[link{from.Name, to.Name}] = rate
+}
+
 // Mend heals every link.
 func (f *Fleet) Mend() { f.links.mend() }
 
@@ -63,7 +76,43 @@ func (l *links) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.cut)
+	clear(l.rates)
 	l.mended.Broadcast()
+}
+
+// mendBetween heals the links between two nodes.
+func (f *Fleet) mendBetween(a, b *Member) {
+	f.links.mu.Lock()
+	defer f.links.mu.Unlock()
+	for _, w := range []link{{a.Name, b.Name}, {b.Name, a.Name}} {
+		delete(f.links.cut, w)
+		delete(f.links.rates, w)
+	}
+	f.links.mended.Broadcast()
+}
+
+// slowPiece is the most that a slow link carries at a time, in bytes.
+const slowPiece = 2 << 10
+
+// crawl returns when a slow link has carried n bytes.
+func (l *links) crawl(w link, n int) {
+	for n > 0 {
+		l.mu.Lock()
+		rate := l.rates[w]
+		l.mu.Unlock()
+		if rate == 0 {
+			return
+		}
+		piece := min(n, slowPiece)
+		n -= piece
+		timer := time.NewTimer(time.Duration(piece) * time.Second / time.Duration(rate))
+		select {
+		case <-timer.C:
+		case <-l.ended:
+			timer.Stop()
+			return
+		}
+	}
 }
 
 // pass returns when the link carries; false when the fleet is gone.
@@ -130,6 +179,7 @@ func (l *links) carry(node string, in net.Conn, behind string) {
 		return
 	}
 	defer l.release(out)
+	in, out = l.inside(in, out)
 	if !carried(out, in, peerOpening) || !carried(in, out, peerAnswer) {
 		return
 	}
@@ -165,6 +215,7 @@ func (l *links) move(w link, to io.Writer, from io.Reader) {
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
+			l.crawl(w, n)
 			if !l.pass(w) {
 				return
 			}
@@ -182,6 +233,9 @@ func (l *links) move(w link, to io.Writer, from io.Reader) {
 
 func (l *links) close() {
 	l.mu.Lock()
+	if !l.closed {
+		close(l.ended)
+	}
 	l.closed = true
 	for conn := range l.open {
 		_ = conn.Close()

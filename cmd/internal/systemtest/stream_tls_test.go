@@ -1,17 +1,9 @@
 package systemtest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	crand "crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,45 +11,17 @@ import (
 	"time"
 )
 
-// clusterCertificate writes a certificate that is its own authority, and returns the flags of nodes
-// that prove themselves with it.
-func clusterCertificate(t *testing.T) []string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nodes"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(crand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, secret := filepath.Join(dir, "node.pem"), filepath.Join(dir, "node.key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, secret: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return []string{"--cluster-cert", cert, "--cluster-key", secret, "--cluster-ca", cert}
-}
-
 // With TLS between nodes a stream comes by way of both nodes: of the owner, and of the one that the
 // owner sends it to.
 func TestStream_TLSBetweenNodes(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
-	flags := append(clusterCertificate(t), "--shards", "2")
+	cert, key, err := certificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := append(certificateFlags(cert, key), "--shards", "2")
 	network := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(256))
 	env := []string{"SWITCHYARD_GOSSIP_KEY=" + fleetKey}
 	var nodes []*Process
