@@ -153,8 +153,9 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 
 // TestCluster_Storm lets every kind of fault happen to three or four nodes under reads and writes, or those
 // that SWITCHYARD_CHAOS_FAULTS names, separated by commas. It checks that what clients saw is linearizable,
-// that nothing acknowledged was lost and nothing done twice, that a minute after the last fault every shard
-// has its owner and all of its voters, and that the replicas are equal and verify at the end.
+// that nothing acknowledged was lost and nothing done twice, that listeners were told of every change once and
+// in order, that a minute after the last fault every shard has its owner and all of its voters, that streams
+// and claims go on by way of every node, and that the replicas are equal and verify at the end.
 func TestCluster_Storm(t *testing.T) {
 	t.Parallel()
 	length, pauseFor := chaosLength()
@@ -192,13 +193,14 @@ func TestCluster_Storm(t *testing.T) {
 		t.Fatal(err)
 	}
 	load.run(ctx, s, 20*time.Millisecond)
+	load.listen(ctx, s)
 	stormed := storm(ctx, f, all, rand.New(rand.NewPCG(s, 1)), length, 3, t.Logf)
 	load.end()
 	if stormed != nil {
 		t.Error(stormed)
 	}
 	load.finish(ctx, t)
-	t.Logf("%d requests answered; longest answer %s; longest gaps of the workspaces %v", load.served.Load(), load.longest.Round(time.Millisecond), load.gaps())
+	t.Logf("%d requests answered; longest answer %s; longest gaps of the workspaces %v; streams, broken and events told: %v", load.served.Load(), load.longest.Round(time.Millisecond), load.gaps(), load.listened())
 }
 
 // finish checks the books, then stops the fleet and compares what is on its disks.
@@ -212,6 +214,7 @@ func (t *traffic) finish(ctx context.Context, tt *testing.T) {
 		tt.Fatal(err)
 	}
 	t.verify(ctx)
+	t.verifyEvents(ctx)
 	for _, b := range t.broken {
 		tt.Error(b)
 	}

@@ -32,10 +32,12 @@ type traffic struct {
 // space is a workspace of the traffic.
 type space struct {
 	id, token string
-	registers []string // issue ids
+	registers []string   // issue ids
+	told      *eventBook // nil: nobody listens; owned by the listener until the traffic ends
 
 	mu      sync.Mutex
 	created map[string]string // externalRef -> issue id, acknowledged
+	written []string          // values of registers, acknowledged
 	last    time.Time         // of the latest success
 	gap     time.Duration     // longest time without one
 }
@@ -215,6 +217,11 @@ func (t *traffic) register(ctx context.Context, s *space, c *Client, client int,
 			return took, answered
 		}
 		t.success(s)
+		if op.Write {
+			s.mu.Lock()
+			s.written = append(s.written, op.Value)
+			s.mu.Unlock()
+		}
 	}
 	t.expected(a, err, "register")
 	t.history.note(client, op, call, outcome, read.Title)
