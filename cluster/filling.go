@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"switchyard/cluster/raftstore"
+	"switchyard/storage"
 )
 
 // A node may get a replica of a shard that it had one of before: the replica was moved away and back, or
@@ -44,15 +47,21 @@ func (g *group) beginFilling(to logPoint) error {
 
 // readFilling reads that place when the replica is opened.
 func (g *group) readFilling() error {
-	row, err := g.log.Stable().Get(fillsTo)
+	to, err := readFillsTo(g.log, g.shard)
+	g.filling.Store(to)
+	return err
+}
+
+// readFillsTo reads the place up to which a shard's replica is filling; nil if it was never filling.
+func readFillsTo(log *raftstore.LogStore, shard storage.Shard) (*logPoint, error) {
+	row, err := log.Stable().Get(fillsTo)
 	if err != nil || row == nil {
-		return err
+		return nil, err
 	}
 	if len(row) != 16 {
-		return fmt.Errorf("cluster: %s of shard %d has %d bytes", fillsTo, g.shard, len(row))
+		return nil, fmt.Errorf("cluster: %s of shard %d has %d bytes", fillsTo, shard, len(row))
 	}
-	g.filling.Store(&logPoint{binary.BigEndian.Uint64(row), binary.BigEndian.Uint64(row[8:])})
-	return nil
+	return &logPoint{binary.BigEndian.Uint64(row), binary.BigEndian.Uint64(row[8:])}, nil
 }
 
 // isFilling reports whether the log has not come to the place yet. A log that can't be read has not. The
@@ -62,7 +71,7 @@ func (g *group) isFilling() bool {
 	if to == nil {
 		return false
 	}
-	at, err := g.newestEntry()
+	at, err := newestEntry(g.log, g.snapshots)
 	if err != nil || at.before(*to) {
 		return true
 	}
@@ -72,19 +81,19 @@ func (g *group) isFilling() bool {
 	return false
 }
 
-// newestEntry returns the place of the newest entry in the log or in the snapshot; the zero one if there
-// is neither.
-func (g *group) newestEntry() (at logPoint, err error) {
-	newest, err := g.snapshots.Latest()
+// newestEntry returns the place of the newest entry in a log or in its snapshot; the zero one if there is
+// neither.
+func newestEntry(log *raftstore.LogStore, snapshots *raftstore.SnapshotStore) (at logPoint, err error) {
+	newest, err := snapshots.Latest()
 	if err != nil {
 		return at, err
 	}
 	if newest != nil {
 		at = logPoint{newest.Term, newest.Index}
 	}
-	if _, last := g.log.Bounds(); last > at.index {
+	if _, last := log.Bounds(); last > at.index {
 		var entry raft.Log
-		if err := g.log.GetLog(last, &entry); err != nil {
+		if err := log.GetLog(last, &entry); err != nil {
 			return at, fmt.Errorf("read entry %d: %w", last, err)
 		}
 		at = logPoint{entry.Term, last}

@@ -34,6 +34,9 @@ type Replica struct {
 	Last, Term uint64
 	// Voters are the nodes that decide in the shard, as far as this replica knows.
 	Voters []string
+	// Filling is set if the replica was being filled: its node may have acknowledged entries that it does
+	// not have, by an earlier replica, and it may not know the voters of the entries that it has.
+	Filling bool
 }
 
 // Further reports whether this replica of a shard is further than another one.
@@ -63,7 +66,8 @@ func ReadRemains(store *storage.Store) (*Remains, error) {
 	return r, nil
 }
 
-// readReplica returns nil if there is no replica, or one that was about to be deleted.
+// readReplica returns nil if there is no replica, one that was about to be deleted, or one that was
+// created and got nothing yet.
 func readReplica(store *storage.Store, shard storage.Shard) (*Replica, error) {
 	dropping, err := raftstore.ReadRow(store.Raft(), raftstore.Key(shard, raftstore.KindDropping, nil))
 	if err != nil || dropping != nil {
@@ -80,8 +84,19 @@ func readReplica(store *storage.Store, shard storage.Shard) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
+	snapshots := raftstore.NewSnapshotStore(store, log, func() int64 { return 0 }, nil)
+	newest, err := newestEntry(log, snapshots)
+	if err != nil || newest.index == 0 && at.applied == 0 {
+		return nil, err
+	}
+	to, err := readFillsTo(log, shard)
+	if err != nil {
+		return nil, err
+	}
 	r := &Replica{Shard: shard, Applied: at.applied, Last: at.applied, Term: at.epoch}
-	if r.Voters, err = lastVoters(store, log); err != nil {
+	// A state from another node is often ahead of the snapshot that it came with, and so of the log.
+	r.Filling = to != nil && newest.before(*to) || newest.index < at.applied
+	if r.Voters, err = lastVoters(log, snapshots); err != nil {
 		return nil, err
 	}
 	first, last := log.Bounds()
@@ -91,18 +106,13 @@ func readReplica(store *storage.Store, shard storage.Shard) (*Replica, error) {
 	if first > at.applied+1 {
 		return nil, fmt.Errorf("its state is at entry %d and its log begins at %d", at.applied, first)
 	}
-	var newest raft.Log
-	if err := log.GetLog(last, &newest); err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", last, err)
-	}
-	r.Last, r.Term = last, newest.Term
+	r.Last, r.Term = newest.index, newest.term
 	return r, nil
 }
 
 // lastVoters returns the voters by the newest configuration in a log, or in its snapshot.
-func lastVoters(store *storage.Store, log *raftstore.LogStore) ([]string, error) {
+func lastVoters(log *raftstore.LogStore, snapshots *raftstore.SnapshotStore) ([]string, error) {
 	var members raft.Configuration
-	snapshots := raftstore.NewSnapshotStore(store, log, func() int64 { return 0 }, nil)
 	newest, err := snapshots.Latest()
 	if err != nil {
 		return nil, err
@@ -138,6 +148,9 @@ func (c *Creation) TakeReplica(ctx context.Context, from *storage.Store, shard s
 	at, err := c.replay(ctx, from, shard)
 	if err != nil {
 		return 0, fmt.Errorf("apply the log of shard %d: %w", shard, err)
+	}
+	if at.epoch == 0 { // no node ever owned the shard, as far as the log goes: there are no rows
+		return at.applied, c.TakeNothing(shard)
 	}
 	return at.applied, c.TakeOver(shard, at.applied, at.epoch)
 }
@@ -191,7 +204,7 @@ func (c *Creation) replay(ctx context.Context, from *storage.Store, shard storag
 	return machine.at, nil
 }
 
-// TakeNothing makes a shard of which no replica is left empty. The directory can't be.
+// TakeNothing makes a shard empty of which no replica is left, or none with a row. The directory can't be.
 func (c *Creation) TakeNothing(shard storage.Shard) (err error) {
 	if shard == storage.DirectoryShard {
 		return errors.New("cluster: a cluster can't be made without its directory")

@@ -57,6 +57,8 @@ func tellLeft(r *backup.Recovery) error {
 		switch {
 		case s.Node == "":
 			missing = "everything: no replica is left"
+		case len(s.Voters) == 0:
+			missing = "acknowledged changes of any age: the replica was being filled"
 		case !s.Certain():
 			missing = "the last acknowledged changes"
 		}

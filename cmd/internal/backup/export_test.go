@@ -5,7 +5,19 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/cluster"
 )
+
+// Furthest returns what is left of a shard in the remains of nodes.
+func Furthest(remains []*cluster.Remains, shard int) RecoveredShard {
+	var all []*left
+	for _, r := range remains {
+		all = append(all, &left{Remains: r})
+	}
+	s, _ := furthest(all, shard)
+	return s
+}
 
 // SetS3 changes the size of the parts in which a place of S3 is sent files, and how long it may
 // be silent.

@@ -41,7 +41,8 @@ type RecoveredShard struct {
 	// Node is the one whose replica is furthest; empty if no replica is left.
 	Node string
 	Last uint64 // newest entry of the log there
-	// Voters are the nodes that decided in the shard, and Left those of them that were found.
+	// Voters are the nodes that decided in the shard, and Left those of them that were found. Both are
+	// empty if each replica that is left was being filled.
 	Voters, Left []string
 }
 
@@ -131,24 +132,37 @@ func fits(all []*left) error {
 	return nil
 }
 
-// furthest finds the furthest replica of a shard, and says what is left of it.
+// furthest finds the furthest replica of a shard, and says what is left of it. A replica that was being
+// filled can be the furthest: it has a part of its leader's log. But its node proves nothing about the
+// entries behind it, and it may know only earlier voters. So the voters are those that the furthest one
+// of the other replicas knows.
 func furthest(all []*left, shard int) (s RecoveredShard, source *left) {
 	s.Shard = shard
-	var best *cluster.Replica
+	var best, filled *cluster.Replica
 	for _, l := range all {
 		i := slices.IndexFunc(l.Replicas, func(r cluster.Replica) bool { return int(r.Shard) == shard })
 		if i < 0 {
 			continue
 		}
-		if r := &l.Replicas[i]; best == nil || r.Further(best) {
+		r := &l.Replicas[i]
+		if best == nil || r.Further(best) {
 			best, source = r, l
+		}
+		if r.Filling {
+			continue
+		}
+		if filled == nil || r.Further(filled) {
+			filled = r
 		}
 		s.Left = append(s.Left, l.Node)
 	}
 	if best == nil {
 		return s, nil
 	}
-	s.Node, s.Last, s.Voters = source.Node, best.Last, best.Voters
+	s.Node, s.Last = source.Node, best.Last
+	if filled != nil {
+		s.Voters = filled.Voters
+	}
 	// A replica without a vote has what it was sent, and proves nothing.
 	s.Left = slices.DeleteFunc(s.Left, func(node string) bool { return !slices.Contains(s.Voters, node) })
 	return s, source

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"switchyard/cluster"
 	"switchyard/cluster/raftstore"
 	"switchyard/cmd/internal/backup"
 	"switchyard/cmd/internal/node"
@@ -82,6 +85,42 @@ func TestRecover_AShardOfWhichNothingIsLeft(t *testing.T) {
 	by.From, by.Data = []string{data}, filepath.Join(t.TempDir(), "other")
 	if _, err := backup.Recover(t.Context(), by); err == nil || !strings.Contains(err.Error(), "the directory, is left") {
 		t.Errorf("without the directory: %v", err)
+	}
+}
+
+// A replica that was being filled proves nothing about later entries, and its voters may be earlier ones.
+func TestRecover_ReplicasThatWereBeingFilled(t *testing.T) {
+	t.Parallel()
+	all := []string{"a", "b", "c"}
+	founder := cluster.Replica{Last: 30, Term: 2, Voters: []string{"a"}, Filling: true}
+	behind := cluster.Replica{Last: 90, Term: 2, Voters: all}
+	ahead := cluster.Replica{Last: 95, Term: 2, Voters: all, Filling: true}
+	type replicas map[string]cluster.Replica
+	for name, test := range map[string]struct {
+		replicas replicas
+		node     string
+		voters   []string
+		left     []string
+		certain  bool
+	}{
+		"nothing else is left":          {replicas{"a": founder}, "a", nil, nil, false},
+		"several of them":               {replicas{"a": founder, "d": ahead}, "d", nil, nil, false},
+		"one with an earlier voter":     {replicas{"b": behind, "c": ahead}, "c", all, []string{"b"}, false},
+		"one behind an earlier voter":   {replicas{"a": founder, "b": behind}, "b", all, []string{"b"}, false},
+		"one ahead of a majority":       {replicas{"b": behind, "c": behind, "d": ahead}, "d", all, []string{"b", "c"}, true},
+		"one in the place of its voter": {replicas{"a": founder, "b": behind, "c": behind}, "b", all, []string{"b", "c"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var remains []*cluster.Remains
+			for _, node := range slices.Sorted(maps.Keys(test.replicas)) {
+				remains = append(remains, &cluster.Remains{Node: node, Replicas: []cluster.Replica{test.replicas[node]}})
+			}
+			s := backup.Furthest(remains, 0)
+			if s.Node != test.node || !slices.Equal(s.Voters, test.voters) || !slices.Equal(s.Left, test.left) || s.Certain() != test.certain {
+				t.Errorf("%+v, certain: %t", s, s.Certain())
+			}
+		})
 	}
 }
 

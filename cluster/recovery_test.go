@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"switchyard/internal/testkit"
+	"switchyard/storage"
+)
+
+// remains reads a replica as the recovery does; nil if there is none.
+func remains(t *testing.T, store *storage.Store, shard storage.Shard) *Replica {
+	t.Helper()
+	all, err := ReadRemains(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all.Replicas, func(r Replica) bool { return r.Shard == shard })
+	if i < 0 {
+		return nil
+	}
+	return &all.Replicas[i]
+}
+
+// c, whose replica came back and is being filled, has not the entry that a and d acknowledged, and counts
+// itself among the voters by the entries that it has. b, which was away meanwhile, does so too.
+func TestRecovery_TellsWhatIsBeingFilled(t *testing.T) {
+	t.Parallel()
+	w, a := moveAway(t)
+	defer w.mend()
+	w.fill(t, a, 1, "c")
+	b, c := w.nodes["b"], w.nodes["c"]
+	for name, r := range map[string]*Replica{"a": remains(t, a.store, 1), "b": remains(t, b.store, 1), "c's directory": remains(t, c.store, 0)} {
+		if r == nil || r.Filling {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := remains(t, c.store, 1); r == nil || !r.Filling {
+		t.Errorf("the replica is not being filled: %+v", r)
+	}
+	w.isolate(false, "c", "a")
+	testkit.Eventually(t, "c is a voter", func() bool {
+		return a.changeReplica(t.Context(), 1, replicaChange{replicaPromote, "c"}) == nil
+	})
+	testkit.Eventually(t, "c knows it", func() bool {
+		r := remains(t, c.store, 1)
+		return !r.Filling && slices.Equal(slices.Sorted(slices.Values(r.Voters)), []string{"a", "b", "c", "d"})
+	})
+}
+
+// A replica whose state came from another node may not know the voters of that state yet.
+func TestRecovery_StateAheadOfTheLog(t *testing.T) {
+	t.Parallel()
+	f, from := newFollower(t, vfs.NewMem()), leader(t)
+	if err := f.take(from); err != nil {
+		t.Fatal(err)
+	}
+	for f.index = from.meta.Index; ; f.follow(f.batch(3, "row")) {
+		filling := f.index < f.m.at.applied
+		r, err := readReplica(f.store, shard1)
+		if err != nil || r == nil || r.Filling != filling {
+			t.Errorf("with entry %d of %d: %+v, %v", f.index, f.m.at.applied, r, err)
+		}
+		if !filling {
+			return
+		}
+	}
+}
+
+// A replica that its group has sent nothing yet is not one from which a shard can be made.
+func TestRecovery_EmptyReplica(t *testing.T) {
+	t.Parallel()
+	w := newNetwork()
+	a := w.boot(t, "a", vfs.NewMem(), true, 1)
+	b := w.boot(t, "b", vfs.NewMem(), false, 1)
+	w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "row")
+	if err := b.hostReplica(1, a.newest(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if r := remains(t, b.store, 1); r != nil {
+		t.Errorf("it is %+v", r)
+	}
+}
+
+// A replica whose log ends before the first owner's claim has no rows. Its shard is made empty.
+func TestRecovery_LogWithoutAClaim(t *testing.T) {
+	t.Parallel()
+	for name, applied := range map[string]bool{"applied": true, "in the log": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFollower(t, vfs.NewMem())
+			alone := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}
+			entries := []*raft.Log{
+				{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(alone)},
+				{Index: 2, Term: 2, Type: raft.LogNoop},
+			}
+			if err := f.log.StoreLogs(entries); err != nil {
+				t.Fatal(err)
+			}
+			if applied {
+				f.m.ApplyBatch(entries)
+			}
+			if r, err := readReplica(f.store, shard1); err != nil || r == nil || r.Last != 2 || r.Term != 2 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			old := start(t, settings{fs: vfs.NewMem(), dir: "old", shards: 1})
+			fs := vfs.NewMem()
+			store := openStore(t, fs, "new")
+			c, err := NewCreation(store, "", 1, storage.FormatNewest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.TakeReplica(t.Context(), old.store, storage.DirectoryShard)
+			if err == nil {
+				_, err = c.TakeReplica(t.Context(), f.store, shard1)
+			}
+			if err == nil {
+				_, err = c.Finish()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if err := store.Close(); err != nil || t.Failed() {
+				t.Fatal(err)
+			}
+			start(t, settings{fs: fs, dir: "new"}).mustPropose(t, shard1, "row")
+		})
+	}
+}
