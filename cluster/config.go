@@ -127,6 +127,7 @@ type tuning struct {
 	// away for less than that time gets them, and not the whole state.
 	keepPrevious bool
 
+	shutdown  time.Duration // bounds the wait for the end of a dropped replica
 	lostGrace time.Duration // 0 means placement.LostGrace
 	// commit is Raft's CommitTimeout: a follower to which no entries go gets a request without entries
 	// after once to twice that time, beside the heartbeats. With Raft's 50 ms these requests are half of
@@ -161,6 +162,7 @@ func defaultTuning() tuning {
 		trailing:       16,
 		keepPrevious:   true,
 
+		shutdown:   10 * time.Second,
 		commit:     time.Minute,
 		clock:      func() int64 { return int64(time.Since(base)) },
 		leaseClock: newLeaseClock(time.Now).now,

@@ -85,7 +85,8 @@
 // Owned by a group, one set per shard: Raft's own; lead (group.lead), which alone claims, releases and
 // calls the Watcher; the committer's submit and awaitEntries, which call the proposals' callbacks;
 // trackingTransport.relayRequests, which passes other members' requests to Raft; pipeline.relay, one per
-// follower; and at most one round of the lease. group.stop ends them.
+// follower; and at most one round of the lease. group.stop ends them and, where the replica is dropped or
+// opened again, group.end.
 //
 // Owned by the node: the compactor, which snapshots and truncates logs, with one goroutine for each
 // snapshot; and, unless the node is alone, the leader watchdog, which makes followers check a silent

@@ -76,6 +76,7 @@ type group struct {
 	failure  chan struct{} // closed when failed is set
 	stopping chan struct{}
 	led      chan struct{} // closed when lead has returned
+	ended    chan struct{} // closed when nothing works on the rows any more; nil before shutdown
 }
 
 // newGroup returns a group without data.
@@ -283,13 +284,17 @@ func (g *group) fail(err error) {
 // stop gives up the leadership, writes the end of the log and stops Raft. The error names the steps
 // that were skipped; no acknowledged write is lost by them.
 func (g *group) stop(ctx context.Context) error {
-	if g.raft == nil { // never started
-		return nil
+	if g.raft == nil { // never started, or see setAside
+		return g.awaitEnd(ctx)
 	}
 	close(g.stopping)
 	if err := within(ctx, func() error { <-g.led; return nil }); err != nil {
 		err = fmt.Errorf("give up shard %d: %w", g.shard, err)
 		return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
+	}
+	// Closing the streams ends Raft's wait for answers, and the receipt of a snapshot.
+	if err := g.tracking.Close(); err != nil {
+		g.logger.Debug("close the group's streams", "error", err)
 	}
 	// A start reads the log from the last snapshot on. A short log needs no snapshot.
 	if g.failed.Load() == nil && g.machine.pending.Load() > closeSnapshotBytes {
@@ -297,10 +302,6 @@ func (g *group) stop(ctx context.Context) error {
 		if missed := within(ctx, func() error { return g.snapshot(false) }); missed != nil {
 			g.logger.Info("the log was not truncated", "error", missed)
 		}
-	}
-	// Closing the streams ends Raft's wait for answers.
-	if err := g.tracking.Close(); err != nil {
-		g.logger.Debug("close the group's streams", "error", err)
 	}
 	return within(ctx, func() error {
 		err := g.raft.Shutdown().Error()

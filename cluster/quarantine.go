@@ -17,12 +17,18 @@ func (n *Node) quarantine(old *group, cause error) error {
 	if n.peering != nil && len(n.peering.registry.list().Peers()) < 2 {
 		return cause
 	}
-	g := newGroup(n, old.shard)
-	g.machine = &stateMachine{}
-	close(g.led)
-	g.fail(fmt.Errorf("open the replica: %w", cause))
-	n.groups[old.shard].Store(g)
+	n.setAside(old, fmt.Errorf("open the replica: %w", cause))
 	return nil
+}
+
+// setAside puts a failed replica in the place of one that does not serve any more. The other one may not
+// have ended yet: its rows are deleted after that (see shutdown).
+func (n *Node) setAside(old *group, cause error) {
+	g := newGroup(n, old.shard)
+	g.machine, g.ended = &stateMachine{}, old.ended
+	close(g.led)
+	g.fail(cause)
+	n.groups[old.shard].Store(g)
 }
 
 // Damaged has the group of a shard replace this node's replica, of which a part can't be read: another

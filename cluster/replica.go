@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
@@ -84,10 +83,13 @@ func (n *Node) dropOrphan(in dropRequest) error {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	n.groups[shard].Store(nil)
-	if err := g.shutdown(); err != nil {
-		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
-	}
+	err = g.shutdown()
 	n.compactor.shrunk(g.machine.pending.Load())
+	if err != nil {
+		err = fmt.Errorf("drop the replica of shard %d: %w", shard, err)
+		n.setAside(g, err) // the next request drops it
+		return err
+	}
 	return n.finishDrop(shard)
 }
 
@@ -173,19 +175,38 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 	return nil
 }
 
-// shutdownTimeout bounds the wait for the end of a dropped replica.
-const shutdownTimeout = 10 * time.Second
-
-// shutdown stops the member without releasing the shard or writing a snapshot.
+// shutdown stops the member without releasing the shard or writing a snapshot. After an error the member
+// may still work on the shard's rows: they must not be touched before awaitEnd returns nil.
 func (g *group) shutdown() error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), g.tuning.shutdown)
 	defer cancel()
 	close(g.stopping)
-	err := within(ctx, func() error { <-g.led; return nil })
-	if g.raft == nil { // it could not be opened
-		return err
+	_ = within(ctx, func() error { <-g.led; return nil })
+	if g.raft != nil { // otherwise it could not be opened
+		g.ended = make(chan struct{})
+		go g.end()
 	}
-	return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
+	return g.awaitEnd(ctx)
+}
+
+// end ends Raft, and then closes ended. It waits for the disk.
+func (g *group) end() {
+	defer close(g.ended)
+	// Closing the streams ends the receipt of a snapshot, which Raft would wait for.
+	err := errors.Join(g.tracking.Close(), g.raft.Shutdown().Error())
+	<-g.led
+	g.commit.stop()
+	if err = errors.Join(err, g.snapshots.Discard()); err != nil {
+		g.logger.Warn("end a replica", "error", err)
+	}
+}
+
+// awaitEnd waits for the end of a member that shutdown has stopped.
+func (g *group) awaitEnd(ctx context.Context) error {
+	if g.ended == nil {
+		return nil
+	}
+	return within(ctx, func() error { <-g.ended; return nil })
 }
 
 // hasReplica reports whether the store has rows of a shard's member.

@@ -122,6 +122,18 @@ func (s *SnapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return &meta, out, nil
 }
 
+// Discard deletes the data of a received snapshot that Raft, which has ended, did not install.
+func (s *SnapshotStore) Discard() error {
+	s.mu.Lock()
+	in := s.received
+	s.received = nil
+	s.mu.Unlock()
+	if in == nil {
+		return nil
+	}
+	return in.Close()
+}
+
 // errStopped ends streams to followers when the group stops.
 var errStopped = errors.New("raftstore: the group has stopped")
 
