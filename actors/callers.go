@@ -67,6 +67,23 @@ type admission struct {
 	used atomic.Int64
 }
 
+// admissionOf returns the admission of a request; nil if nothing can change the rights to it.
+func admissionOf(req *tracker.Request) *admission {
+	a, _ := req.Access.(*admission)
+	return a
+}
+
+// renewed returns the admission of the same credential with the rights that a view of the
+// addressed workspace has, which is in the state of at. Neither the credential nor the maker of
+// a lane is looked at.
+func (a *admission) renewed(v *storage.View, at accessVersion) (*admission, error) {
+	caller, err := tracker.ResolveCaller(v, a.caller.Principal)
+	if err != nil {
+		return nil, err
+	}
+	return &admission{remote: a.remote, credential: a.credential, home: a.home, target: at, caller: caller}, nil
+}
+
 // callers remembers resolved callers: a table in which each slot holds the last
 // that fell there, so its size is fixed and no lock is needed. Only credentials
 // that were found valid get in.

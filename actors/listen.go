@@ -157,27 +157,30 @@ func (l *eventStream) send(text []byte, now time.Time) {
 func (f *feed) serve(listeners []*eventStream) (more bool, err error) {
 	e, now := f.engine, time.Now()
 	shard := e.shardOf(f.workspace)
-	if _, err := e.readable(shard.number, now.Add(2*time.Second)); err != nil {
+	epoch, err := e.readable(shard.number, now.Add(2*time.Second))
+	if err != nil {
 		if _, owned := e.replicator.Owner(shard.number); !owned {
 			endAll(listeners)
 		}
 		return true, nil // listeners wait until this is settled
 	}
 	f.rounds++
-	// Rights are read before the events, so the events are at least as recent.
+	generation := e.generations.of(f.workspace).Load()
+	snapshot := e.state.NewSnapshot()
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	at := f.moment(snapshot, epoch, generation)
+	// Credentials are looked at after the snapshot was made, so none has ended before an event of it.
 	callers := map[string]*tracker.Caller{}
 	idle := make([]*eventStream, 0, len(listeners))
 	for _, l := range listeners {
-		if caller := f.admit(l, callers, now); caller != nil && !l.busy.Load() {
+		if caller := f.admit(l, at, callers, now); caller != nil && !l.busy.Load() {
 			idle = append(idle, l)
 		}
 	}
 	f.forgetRemote(callers)
 	idle = rotate(idle)
 	began := time.Now() // the checks above may have waited for other nodes
-	snapshot := e.state.NewSnapshot()
-	defer func() { err = errors.Join(err, snapshot.Close()) }()
-	view := tracker.NewView(storage.NewView(snapshot, shard.number, f.workspace), nil, e.now(), nil)
+	view := tracker.NewView(at.view, nil, e.now(), nil)
 	var batch *tracker.EventBatch
 	for _, l := range idle {
 		if batch == nil || l.after < batch.After || l.after >= batch.Last && batch.More {
@@ -240,13 +243,13 @@ func (l *eventStream) notify(text []byte, now time.Time) {
 	}
 }
 
-// admit returns the present rights of a listener, or nil if it has none or they can't
-// be checked now.
-func (f *feed) admit(l *eventStream, callers map[string]*tracker.Caller, now time.Time) *tracker.Caller {
+// admit returns the rights that a listener has at a moment, or nil if it has none or they
+// can't be checked now.
+func (f *feed) admit(l *eventStream, at *moment, callers map[string]*tracker.Caller, now time.Time) *tracker.Caller {
 	caller, known := callers[l.req.Credential]
 	if !known {
 		var err error
-		caller, err = f.identify(l, now)
+		caller, err = f.identify(l, at, now)
 		if err != nil && outcome(err) == "" {
 			l.listener.End() // it gets the reason as error when it connects again
 			return nil
@@ -266,19 +269,24 @@ func (f *feed) admit(l *eventStream, callers map[string]*tracker.Caller, now tim
 	return caller
 }
 
-// identify does the same as Admit for the stream's request: rights and credentials may
-// have ended. It returns neither a caller nor an error if that is not known yet.
-func (f *feed) identify(l *eventStream, now time.Time) (*tracker.Caller, error) {
+// identify does the same as Admit for the stream's request, with the rights of a moment:
+// rights and credentials may have ended. It returns neither a caller nor an error if that is
+// not known yet.
+func (f *feed) identify(l *eventStream, at *moment, now time.Time) (*tracker.Caller, error) {
 	e := f.engine
 	if l.home != (storage.ID{}) && e.elsewhere(e.shardOf(l.home).number) {
-		return f.identifyRemote(l, now)
+		return f.identifyRemote(l, at, now)
 	}
 	req := l.req
 	req.Deadline = now.Add(2 * time.Second)
 	if err := e.Admit(&req, l.op); err != nil {
 		return nil, err
 	}
-	return &req.Caller, nil
+	a, err := at.rights(admissionOf(&req), l.op)
+	if err != nil {
+		return nil, err
+	}
+	return &a.caller, nil
 }
 
 // remoteCaller is another node's answer about a credential.
@@ -288,10 +296,12 @@ type remoteCaller struct {
 }
 
 type remoteAnswer struct {
-	at     time.Time // time of the question
-	caller *tracker.Caller
-	err    error
-	round  int // the first round that used it; 0 for none yet. Owned by the feed's round
+	at  time.Time // time of the question
+	err error
+
+	// Owned by the feed's round.
+	admission *admission // its rights in the workspace are those of the last round that used it
+	round     int        // the first round that used it; 0 for none yet
 }
 
 // usable reports whether a round may use the answer. The first round that sees it may,
@@ -305,9 +315,26 @@ func (a *remoteAnswer) usable(round int, now time.Time) bool {
 	return age < remoteFresh || a.round == round && age < doubtMost
 }
 
+// callerAt returns the caller with the rights of a moment. The other node's answer is needed for
+// the credential alone: this node knows the rights in the workspace, and when the credential ends.
+func (a *remoteAnswer) callerAt(at *moment, op *tracker.Op, now time.Time) (*tracker.Caller, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	if a.admission.expired(now) {
+		return nil, tracker.Unauthorized()
+	}
+	admission, err := at.rights(a.admission, op)
+	if err != nil {
+		return nil, err
+	}
+	a.admission = admission
+	return &admission.caller, nil
+}
+
 // identifyRemote asks the node that serves the credential's home, at most once a second
 // and without blocking the other listeners.
-func (f *feed) identifyRemote(l *eventStream, now time.Time) (*tracker.Caller, error) {
+func (f *feed) identifyRemote(l *eventStream, at *moment, now time.Time) (*tracker.Caller, error) {
 	known := f.remote[l.req.Credential]
 	if known == nil {
 		known = &remoteCaller{}
@@ -315,7 +342,7 @@ func (f *feed) identifyRemote(l *eventStream, now time.Time) (*tracker.Caller, e
 	}
 	answer := known.answer.Load()
 	if answer != nil && answer.usable(f.rounds, now) {
-		return answer.caller, answer.err
+		return answer.callerAt(at, l.op, f.engine.now())
 	}
 	if !known.asking.Swap(true) && f.engine.background.enter() {
 		go func() {
@@ -325,7 +352,7 @@ func (f *feed) identifyRemote(l *eventStream, now time.Time) (*tracker.Caller, e
 			req.Deadline = asked.Add(2 * time.Second)
 			answer := &remoteAnswer{at: asked}
 			if answer.err = f.engine.Admit(&req, l.op); answer.err == nil {
-				answer.caller = &req.Caller
+				answer.admission = admissionOf(&req)
 			}
 			known.answer.Store(answer)
 			known.asking.Store(false)
