@@ -198,41 +198,67 @@ func (e *Engine) proven(op *tracker.Op, proof *tracker.Proof, shard storage.Shar
 	return here && epoch == proof.Epoch
 }
 
-// query runs a query. proof is from the admission of this very request, or zero.
-func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof tracker.Proof) (tracker.Reply, error) {
+// query runs a query, and looks at the caller's rights again whenever they may have changed before
+// it read the workspace. proof is from the admission of this very request, or zero.
+func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof tracker.Proof) (reply tracker.Reply, err error) {
 	e.stats.queries.Add(1)
-	workspace := target(req, op)
-	s := e.shardOf(workspace)
 	var heavy *heavyRun
 	if op.Heavy { // it waits before the read barrier
-		var err error
-		if heavy, err = e.takeTurn(req, workspace); err != nil {
+		if heavy, err = e.takeTurn(req, target(req, op)); err != nil {
 			return tracker.Reply{}, err
 		}
 		defer heavy.end()
 	}
-	if !e.proven(op, &proof, s.number) {
-		if _, err := e.readable(s.number, req.Deadline); err != nil {
+	for range maxAdmissions {
+		if reply, err = e.read(req, op, in, proof, heavy); !errors.Is(err, errOutdated) {
+			break
+		}
+		if err := e.admitAgain(req, op); err != nil {
 			return tracker.Reply{}, err
+		}
+		proof, req.Proof = req.Proof, tracker.Proof{}
+	}
+	return reply, err
+}
+
+// read runs a query once, unless its caller's rights may have changed since Admit.
+func (e *Engine) read(req *tracker.Request, op *tracker.Op, in any, proof tracker.Proof, heavy *heavyRun) (reply tracker.Reply, err error) {
+	workspace := target(req, op)
+	s := e.shardOf(workspace)
+	if !e.proven(op, &proof, s.number) {
+		epoch, err := e.readable(s.number, req.Deadline)
+		if err != nil {
+			return tracker.Reply{}, err
+		}
+		if a := admissionOf(req); a != nil && a.target.workspace == workspace && a.target.epoch != epoch {
+			return tracker.Reply{}, errOutdated // another node may have changed them in between
 		}
 		proof.Now = e.now()
 	}
 	v := e.views.Get().(*tracker.View)
-	var reply tracker.Reply
-	var err error
+	var snapshot *pebble.Snapshot
 	if op.FromSnapshot {
-		snapshot := e.state.NewSnapshot()
+		snapshot = e.state.NewSnapshot()
 		v.View.Renew(snapshot, s.number, workspace)
-		heavy.watch(v)
-		reply, err = e.runQuery(v, req, op, in, proof.Now)
-		if closed := snapshot.Close(); err == nil && closed != nil {
-			err = fmt.Errorf("close a snapshot: %w", closed)
-		}
 	} else {
 		v.View.Renew(e.state, s.number, workspace)
 		v.View.Recall(e.cfg.Store.Records())
-		heavy.watch(v)
+	}
+	heavy.watch(v)
+	// A query of single look-ups reads until it ends. The others read one moment, which they take
+	// now: rights that change later are no reason to do all the work again.
+	lookUps := !op.FromSnapshot && !op.Heavy
+	err = errOutdated
+	if lookUps || !e.outdated(req) {
 		reply, err = e.runQuery(v, req, op, in, proof.Now)
+	}
+	if snapshot != nil {
+		if closed := snapshot.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("close a snapshot: %w", closed)
+		}
+	}
+	if lookUps && err == nil && e.outdated(req) {
+		err = errOutdated
 	}
 	if op.Filtered && err == nil {
 		err = e.lists.listed(v, s, req.Deadline)

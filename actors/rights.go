@@ -10,29 +10,60 @@ import (
 // caller was found out before the last change of what the rights come from. It finds out the
 // caller again where the workspace alone decides that. Otherwise it refuses the command, and
 // the engine looks again and sends the command anew.
+//
+// Queries read a state that is later than Admit, some of them seconds later. So that none shows
+// a state by older rights, the engine compares the same generations when a query has the
+// state that it reads, and looks at the rights again if they differ.
 
-// maxAdmissions is how often the rights to one command are looked at before it is refused.
+// maxAdmissions is how often the rights to one request are looked at before it is refused.
 const maxAdmissions = 8
 
-// errOutdated is the answer to a command that was not run since its caller's rights may have
-// changed. Callers see it if the rights change again each time.
+// errOutdated is the answer to a request that was not carried out since its caller's rights may
+// have changed. Callers see it if the rights change again each time.
 var errOutdated = tracker.NotApplied("The rights in the workspace are being changed.")
 
 // outdated reports whether the rights of a command's caller may have changed since Admit. The
 // next step of a command that was applied in part is not looked at: it has to end.
 func (w *workspaceActor) outdated(c *call) bool {
-	a, _ := c.req.Access.(*admission)
-	if c.partial {
-		return false
-	}
-	for ; a != nil; a = a.maker {
+	return !c.partial && w.engine.outdated(&c.req)
+}
+
+// outdated reports whether the rights of a request's caller may have changed since Admit, in
+// workspaces that this node has served since.
+func (e *Engine) outdated(req *tracker.Request) bool {
+	for a := admissionOf(req); a != nil; a = a.maker {
 		for _, p := range [...]*accessVersion{&a.home, &a.target} {
-			if p.workspace != (storage.ID{}) && w.engine.generations.of(p.workspace).Load() != p.generation {
+			if p.workspace != (storage.ID{}) && e.generations.of(p.workspace).Load() != p.generation {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// admitAgain does the same as Admit for a query whose caller may have other rights by now. A node
+// that keeps the caller's credential is not asked once more: nothing has shown here that the
+// credential has changed, and a heavy query would keep its turn meanwhile.
+func (e *Engine) admitAgain(req *tracker.Request, op *tracker.Op) error {
+	a := admissionOf(req)
+	if !a.remote || a.maker != nil || a.target.workspace == (storage.ID{}) {
+		return e.Admit(req, op)
+	}
+	var at accessVersion
+	v, err := e.linearizableView(a.target.workspace, req.Deadline, &at)
+	if err != nil {
+		return err
+	}
+	now := e.now()
+	if a.expired(now) {
+		return tracker.Unauthorized()
+	}
+	fresh, err := a.renewed(&v, at)
+	if err != nil {
+		return err
+	}
+	req.Caller, req.Access, req.Proof = fresh.caller, fresh, tracker.Proof{Epoch: at.epoch, Now: now}
+	return req.Admit(op, op.Needs)
 }
 
 // admitsAgain reports whether the caller of an outdated command may still run it, as far as this
