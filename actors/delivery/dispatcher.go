@@ -44,6 +44,7 @@ type Dispatcher struct {
 	turns     int
 	running   runCount
 	due       dueHeap
+	shrunk    time.Time // time of the last look for idle workspaces
 }
 
 // dirtyHooks are the kinds of changes in a workspace since the loop last looked.
@@ -77,8 +78,11 @@ type runCount struct{ all, unhealthy int }
 const (
 	// dispatchLook is the longest time that the loop sleeps, in case the clock is set.
 	dispatchLook = time.Minute
-	// spacesKept is the number of idle workspaces that are cached.
+	// spacesKept is the number of workspaces up to which idle ones are cached.
 	spacesKept = 1024
+	// While more are cached, as at the start of a dispatcher, which loads all of them, some are
+	// looked at every shrinkPause.
+	shrinkPause = time.Second
 	// readAgain is the time after which a failed read is made again.
 	readAgain = time.Second
 	// unhealthyTurn is the interval of turns that go to a queue of a slow webhook, if one is
@@ -92,6 +96,13 @@ func (d *Dispatchers) Start(shard storage.Shard, readOnly func() (*tracker.ReadO
 	if !d.cfg.Enter() {
 		return nil
 	}
+	r := d.dispatcher(shard, readOnly)
+	go r.loop()
+	return r
+}
+
+// dispatcher returns a dispatcher whose loop does not run yet.
+func (d *Dispatchers) dispatcher(shard storage.Shard, readOnly func() (*tracker.ReadOnlySet, error)) *Dispatcher {
 	r := &Dispatcher{
 		of:       d,
 		shard:    shard,
@@ -102,7 +113,6 @@ func (d *Dispatchers) Start(shard storage.Shard, readOnly func() (*tracker.ReadO
 		spaces:   map[storage.ID]*workspaceHooks{},
 	}
 	r.ctx, r.cancel = context.WithCancel(d.cfg.Stopped)
-	go r.loop()
 	return r
 }
 
@@ -181,6 +191,7 @@ func (d *Dispatcher) loop() {
 				d.takeChanges()
 				sleep = d.wait()
 				d.start()
+				sleep = d.shrink(sleep)
 			}
 		}
 		timer.Reset(sleep)
@@ -278,7 +289,7 @@ func (d *Dispatcher) load(id storage.ID) *workspaceHooks {
 		if len(list) == 0 {
 			return nil
 		}
-		d.evict()
+		d.evict(32)
 		s = &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: d.of.cfg.Workspace.buckets()}
 		d.spaces[id] = s
 	}
@@ -306,22 +317,31 @@ func (d *Dispatcher) load(id storage.ID) *workspaceHooks {
 	return s
 }
 
-// evict drops an idle workspace from the cache if there are many.
-func (d *Dispatcher) evict() {
-	if len(d.spaces) < spacesKept {
-		return
-	}
-	const sample = 32
-	looked := 0
+// evict drops idle workspaces from the cache until there is room for one more. It looks at up to
+// most workspaces.
+func (d *Dispatcher) evict(most int) {
+	now := d.of.cfg.Clock()
 	for id, s := range d.spaces { // in random order
-		if s.idle() {
-			delete(d.spaces, id)
+		if most == 0 || len(d.spaces) < spacesKept {
 			return
 		}
-		if looked++; looked == sample {
-			return
+		if most--; s.idle(now) {
+			delete(d.spaces, id)
 		}
 	}
+}
+
+// shrink drops idle workspaces now and then while the cache has too many, and returns the time
+// until the loop has to call it again, at most sleep.
+func (d *Dispatcher) shrink(sleep time.Duration) time.Duration {
+	if len(d.spaces) <= spacesKept {
+		return sleep
+	}
+	if now := time.Now(); now.Sub(d.shrunk) >= shrinkPause {
+		d.shrunk = now
+		d.evict(spacesKept)
+	}
+	return min(sleep, shrinkPause)
 }
 
 // readOnly reports whether the workspace's deliveries wait for the end of a read-only mode.
@@ -330,8 +350,10 @@ func (s *workspaceHooks) readOnly() bool {
 	return err != nil || modes.Forbids(s.id)
 }
 
-func (s *workspaceHooks) idle() bool {
-	if s.running.all > 0 || len(s.parked) > 0 || !s.recorder.empty() {
+// idle reports whether a workspace has nothing under way and can be loaded again when it has
+// deliveries. Its rates must be full: they are when it is loaded, so it could use them twice.
+func (s *workspaceHooks) idle(now time.Time) bool {
+	if s.running.all > 0 || len(s.parked) > 0 || !s.recorder.empty() || s.rates != nil && !s.rates.full(now) {
 		return false
 	}
 	for _, t := range s.hooks {

@@ -1,0 +1,89 @@
+package delivery
+
+import (
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// setup returns a dispatcher over an empty database that has not started, and has loaded a number
+// of workspaces, each with a webhook.
+func setup(t *testing.T, workspaces int) *Dispatcher {
+	t.Helper()
+	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	all := New(Config{
+		State: db, Stopped: ctx, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Most: 16, Workspace: Rate{Requests: 10},
+		Busy: func() bool { return false }, Shortage: func() storage.Shortage { return storage.Ample }, Enter: func() bool { return true }, Leave: func() {},
+	})
+	d := all.dispatcher(1, func() (*tracker.ReadOnlySet, error) { return &tracker.ReadOnlySet{}, nil })
+	for n := range workspaces {
+		var id storage.ID
+		binary.BigEndian.PutUint64(id[8:], uint64(n))
+		s := &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: all.cfg.Workspace.buckets()}
+		h := newHook(s, id)
+		h.renew(&tracker.WebhookTarget{})
+		s.hooks = map[storage.ID]*hook{id: h}
+		d.spaces[id] = s
+		d.ready(&h.first)
+		d.ready(&h.again)
+	}
+	return d
+}
+
+// A dispatcher begins with all workspaces of its shard that have webhooks. It keeps no more of
+// the idle ones than it should.
+func TestDispatcher_DropsIdleWorkspaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := setup(t, 3*spacesKept)
+		ended := make(chan struct{})
+		go func() {
+			d.loop()
+			close(ended)
+		}()
+		<-time.After(10 * shrinkPause)
+		d.Stop()
+		<-ended
+		if n := len(d.spaces); n == 0 || n > spacesKept {
+			t.Errorf("%d workspaces are cached", n)
+		}
+	})
+}
+
+// A workspace whose rate has been used stays in the cache: loaded again, it could use the whole
+// rate once more.
+func TestDispatcher_KeepsUsedRates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := setup(t, 1)
+		for id, s := range d.spaces {
+			s.hooks = nil // nothing is to be sent
+			s.rates.reserve(time.Now(), 1)
+			if s.idle(time.Now()) {
+				t.Errorf("%s is idle", id)
+			}
+			if later := time.Now().Add(time.Second); !s.idle(later) {
+				t.Errorf("%s is not idle", id)
+			}
+		}
+	})
+}
