@@ -56,7 +56,7 @@ type Principal struct {
 	Permissions Permissions
 	Root        bool // the operator's token
 	// Confined principals have no access outside their home workspace: agents, and
-	// users whose token was made by another user.
+	// users whose token was made by another user, or by such a token elsewhere.
 	Confined bool
 	// Expires is the time when the credential ends; zero: never. A cached principal
 	// must be checked against it at each use.

@@ -126,7 +126,7 @@ func (tx *Tx) grantFor(in *CreateTokenIn, faults *Faults) (grant tokenGrant, err
 	}
 	self := in.UserID == "" || tx.Caller.Type == ActorUser && string(in.UserID) == tx.Caller.ID
 	if self && tx.Caller.Type == ActorUser {
-		return tokenGrant{ActorType: ActorUser, ActorID: tx.Caller.ID, Confined: tx.Caller.Confined}, nil
+		return tokenGrant{ActorType: ActorUser, ActorID: tx.Caller.ID, Confined: tx.confines()}, nil
 	}
 	if in.UserID == "" {
 		faults.Add("userId", "Is required, since the credential is not a person's.")
@@ -148,6 +148,6 @@ func (tx *Tx) grantFor(in *CreateTokenIn, faults *Faults) (grant tokenGrant, err
 	if err != nil {
 		return grant, err
 	}
-	free := tx.Caller.Root || issued && !tx.Caller.Confined
+	free := tx.Caller.Root || issued && !tx.confines()
 	return tokenGrant{ActorType: ActorUser, ActorID: string(in.UserID), Confined: !free}, nil
 }

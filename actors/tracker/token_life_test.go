@@ -300,6 +300,42 @@ func TestPatchMember_CapsWhatTheyMintedAsSomebodyElse(t *testing.T) {
 	w.verify()
 }
 
+// A token for somebody else makes nothing in another workspace that gives access to the
+// workspace that stores it: that would outlive the membership of its maker.
+func TestCreateToken_WithATokenForSomebodyElseElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	id := home.Workspace.ID
+	_, anns := w.member(home, RoleAdmin, "admin")
+	bob, _ := w.member(home, RoleAdmin, "admin")
+	asBob := w.mintAs(anns, home, CreateTokenIn{UserID: bob, Permissions: words("admin")}).Secret
+	second := decode[Workspace](t, w.must(asBob, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "second"}).Body)
+	elsewhere := Onboarded{Workspace: &second}
+	carol := decode[Member](t, w.must(asBob, elsewhere.Workspace.ID, AddMember, &AddMemberIn{Name: Some("Carol"), Role: RoleAdmin}).Body).UserID
+	w.must(home.Token.Secret, id, AddMember, &AddMemberIn{UserID: Some(carol), Role: RoleAdmin})
+	in, forCarol := CreateTokenIn{Permissions: words("admin")}, CreateTokenIn{UserID: carol, Permissions: words("admin")}
+	made := w.mintAs(asBob, elsewhere, in).Secret
+	for name, credential := range map[string]string{
+		"a token": made, "a token for another": w.mintAs(asBob, elsewhere, forCarol).Secret,
+		"the token of a token": w.mintAs(made, elsewhere, in).Secret, "the token of a token for another": w.mintAs(made, elsewhere, forCarol).Secret,
+		"the session of a token": decode[OpenedConsole](t, w.must("", "", OpenConsole, &OpenConsoleIn{Token: made, Life: time.Hour}).Body).Secret,
+	} {
+		w.must(credential, elsewhere.Workspace.ID, ListTokens, &PageIn{})
+		if _, err := w.ask(credential, id, WorkspaceByID, &None{}); err == nil {
+			t.Errorf("%s gives access", name)
+		} else {
+			wantCode(t, err, CodeNotFound)
+		}
+	}
+	// Nobody but Bob has a part in this token.
+	own := w.mintAs("root", home, CreateTokenIn{UserID: bob, Permissions: words("admin")}).Secret
+	for _, in := range []CreateTokenIn{in, forCarol} {
+		w.must(w.mintAs(own, elsewhere, in).Secret, id, ListTokens, &PageIn{})
+	}
+	w.verify()
+}
+
 // The members that a credential depends on are bounded, and nobody is counted twice.
 func TestCreateToken_DependsOnTooManyMembers(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func (p *Principal) sponsors() []UserID {
 // responsible returns the sponsor of a credential that the caller makes, and the other
 // members that it depends on: those whom the caller's own credential depends on, who may
 // have its secret, too. A credential that another workspace stores has none of these,
-// because its sponsors need not be members here.
+// because its sponsors need not be members here; see confines.
 func (tx *Tx) responsible() (sponsor UserID, via []UserID, err error) {
 	c := tx.Caller
 	sponsor = c.sponsor()
@@ -53,6 +53,15 @@ func (tx *Tx) responsible() (sponsor UserID, via []UserID, err error) {
 			"Use a token that its user made, or that the owner or the operator made for the user.")
 	}
 	return sponsor, via, nil
+}
+
+// confines reports whether the tokens that the caller makes for users are good in this
+// workspace alone. Those of a confined caller are. If another workspace stores the caller's
+// credential, they can't depend on its sponsors, who may have their secrets, too: they must
+// not give access to that workspace after a sponsor has left it.
+func (tx *Tx) confines() bool {
+	c := tx.Caller
+	return c.Confined || c.Home != tx.Workspace() && len(c.sponsors()) > 0
 }
 
 // endCredentialsOf ends the tokens and OAuth clients that a member made, directly or
