@@ -124,8 +124,12 @@ func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 		}
 		u.ID = UserID(id.String())
 	}
-	if err := tx.settleMember(&u, in.Active.Or(true), m == nil); err != nil {
+	more, err := tx.settleMember(&u, in.Active.Or(true), m == nil)
+	if err != nil {
 		return Reply{}, err
+	}
+	if more {
+		return Reply{More: true}, tx.countRecord(scimUserTable, -1) // the last batch counts the user
 	}
 	if _, err := scimUsers.Insert(tx, &u); err != nil {
 		return Reply{}, fmt.Errorf("add a provisioned user: %w", err)

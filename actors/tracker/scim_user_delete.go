@@ -23,8 +23,8 @@ func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 		return Reply{}, err
 	}
 	u := row.Value
-	if err := tx.settleMember(&u, false, false); err != nil {
-		return Reply{}, err
+	if more, err := tx.settleMember(&u, false, false); err != nil || more {
+		return Reply{More: more}, err
 	}
 	if err := scimUsers.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("remove a provisioned user: %w", err)

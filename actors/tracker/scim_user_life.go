@@ -38,29 +38,30 @@ func (v *View) memberToAdopt(u *SCIMUserAttributes) (*storage.Row[Member], error
 
 // settleMember creates, removes or updates the member of a user: there is one while the
 // user is active, with the user's name and address. made is set if the user's id is
-// new.
-func (tx *Tx) settleMember(u *scimUser, active, made bool) error {
+// new. settleMember reports whether the removal has to go on in the next batch: see
+// dropMember.
+func (tx *Tx) settleMember(u *scimUser, active, made bool) (more bool, err error) {
 	m, err := tx.member(u.ID)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case active && m == nil:
-		return tx.activate(u, made)
+		return false, tx.activate(u, made)
 	case !active && m != nil:
 		return tx.deactivate(u, m)
 	case m == nil:
-		return nil
+		return false, nil
 	}
 	changed := m.Value
 	changed.Name, changed.Email = u.memberName(), u.email()
 	if reflect.DeepEqual(changed, m.Value) {
-		return nil
+		return false, nil
 	}
 	changed.UpdatedAt = At(tx.now)
 	if _, err := members.Update(tx, m, &changed); err != nil {
-		return fmt.Errorf("change a member: %w", err)
+		return false, fmt.Errorf("change a member: %w", err)
 	}
-	return nil
+	return false, nil
 }
 
 // activate makes a user a member, with the stored role and teams. A user who returns no
@@ -91,44 +92,49 @@ func (tx *Tx) activate(u *scimUser, made bool) error {
 	return tx.noteMember(u.ID, true)
 }
 
-// deactivate removes a user's membership and stores its role and teams.
-func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) error {
+// deactivate removes a user's membership and stores its role and teams. It reports whether
+// the removal has to go on in the next batch.
+func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) (more bool, err error) {
 	if m.Value.Role == RoleOwner {
-		return Conflict("The owner of the workspace can't be deactivated or removed.", "Leave the owner out of the provisioned users.")
+		return false, Conflict("The owner of the workspace can't be deactivated or removed.", "Leave the owner out of the provisioned users.")
 	}
-	joined, err := tx.dropMember(m)
-	if err != nil {
-		return err
+	tx.limited = false
+	joined, more, err := tx.dropMember(m)
+	if err != nil || more {
+		return more, err
 	}
 	u.Role, u.Teams = m.Value.Role, nil
 	for _, team := range joined {
 		u.Teams = append(u.Teams, TeamID(team.String()))
 	}
-	tx.limited = false
-	return nil
+	return false, nil
 }
 
-// changeSCIMUser stores a changed user, and returns the form that answers show.
-func (tx *Tx) changeSCIMUser(row *storage.Row[scimUser], u *scimUser, active Opt[bool], base *SCIMBase) (*SCIMUser, error) {
+// changeSCIMUser stores a changed user, and answers with it.
+func (tx *Tx) changeSCIMUser(row *storage.Row[scimUser], u *scimUser, active Opt[bool], base *SCIMBase, selection *SCIMSelection) (Reply, error) {
 	if foldName(u.UserName) != foldName(row.Value.UserName) {
 		if err := tx.freeUserName(u.UserName, u.ID); err != nil {
-			return nil, err
+			return Reply{}, err
 		}
 	}
 	was, err := tx.Has(memberTable, memberKey(nil, u.ID))
 	if err != nil {
-		return nil, fmt.Errorf("look for a member: %w", err)
+		return Reply{}, fmt.Errorf("look for a member: %w", err)
 	}
-	if err := tx.settleMember(u, active.Or(was), false); err != nil {
-		return nil, err
+	if more, err := tx.settleMember(u, active.Or(was), false); err != nil || more {
+		return Reply{More: more}, err
 	}
 	if active.Or(was) != was || !reflect.DeepEqual(*u, row.Value) {
 		u.UpdatedAt = At(tx.now)
 		if _, err := scimUsers.Update(tx, row, u); err != nil {
-			return nil, fmt.Errorf("change a provisioned user: %w", err)
+			return Reply{}, fmt.Errorf("change a provisioned user: %w", err)
 		}
 	}
-	return tx.scimUserShown(u, base)
+	shown, err := tx.scimUserShown(u, base)
+	if err != nil {
+		return Reply{}, err
+	}
+	return replySCIMUser(Done, shown, selection)
 }
 
 // matchedSCIMUser returns the user that a path names, if If-Match has its version.

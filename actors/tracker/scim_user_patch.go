@@ -63,9 +63,5 @@ func patchSCIMUser(tx *Tx, in *patchSCIMUserStep) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	shown, err := tx.changeSCIMUser(row, &u, active, &in.SCIMBase)
-	if err != nil {
-		return Reply{}, err
-	}
-	return replySCIMUser(Done, shown, &in.SCIMSelection)
+	return tx.changeSCIMUser(row, &u, active, &in.SCIMBase, &in.SCIMSelection)
 }

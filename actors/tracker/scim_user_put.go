@@ -30,9 +30,5 @@ func putSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	}
 	u := row.Value
 	u.SCIMUserAttributes = in.User
-	shown, err := tx.changeSCIMUser(row, &u, in.Active, &in.SCIMBase)
-	if err != nil {
-		return Reply{}, err
-	}
-	return replySCIMUser(Done, shown, &in.SCIMSelection)
+	return tx.changeSCIMUser(row, &u, in.Active, &in.SCIMBase, &in.SCIMSelection)
 }

@@ -65,19 +65,50 @@ func (tx *Tx) confines() bool {
 }
 
 // endCredentialsOf ends the tokens and OAuth clients that a member made, directly or
-// through other credentials: the member has seen their secrets, and could use them to get
-// in again. Tokens that others made for the member stay: they have no access here without
-// the membership, but may have it in other workspaces.
-func (tx *Tx) endCredentialsOf(user UserID) error {
-	prefix := actorKey(nil, sponsored, string(user))
-	var keys [][]byte
-	if err := tx.Rows(grantByActor, prefix, nil, func(fields, _ []byte) (bool, error) {
-		keys = append(keys, append([]byte(nil), fields[len(prefix):]...))
-		return true, nil
-	}); err != nil {
-		return fmt.Errorf("list a member's tokens: %w", err)
+// through other credentials, or as many as fit into the batch: it reports whether some are
+// left. The member has seen their secrets, and could use them to get in again. Tokens that
+// others made for the member stay: they have no access here without the membership, but may
+// have it in other workspaces.
+func (tx *Tx) endCredentialsOf(user UserID, work *workBudget) (more bool, err error) {
+	for _, list := range []func(UserID, int) ([][]byte, error){tx.sponsoredTokens, tx.tokensVia} {
+		keys, err := list(user, work.left+1)
+		if err != nil {
+			return false, fmt.Errorf("list a member's tokens: %w", err)
+		}
+		for _, key := range keys {
+			if work.spent() {
+				return true, nil
+			}
+			if _, err := tx.endToken(key); err != nil {
+				return false, err
+			}
+		}
 	}
-	if err := tokenGrants.Scan(tx, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+	clients, err := tx.sponsoredClients(user)
+	if err != nil {
+		return false, fmt.Errorf("list a member's OAuth clients: %w", err)
+	}
+	for _, id := range clients {
+		if work.spent() {
+			return true, nil
+		}
+		if _, err := deleteOAuthClient(tx, &RecordIn{ID: id}); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// sponsoredTokens returns the keys of at most limit tokens that have a member as their
+// sponsor.
+func (tx *Tx) sponsoredTokens(user UserID, limit int) ([][]byte, error) {
+	return tx.rowKeys(grantByActor, actorKey(nil, sponsored, string(user)), limit)
+}
+
+// tokensVia returns the keys of at most limit tokens that depend on a member besides their
+// sponsor.
+func (tx *Tx) tokensVia(user UserID, limit int) (keys [][]byte, err error) {
+	err = tokenGrants.Scan(tx, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		if !bytes.Contains(rec.JSON(), []byte(`"via":`)) {
 			return true, nil
 		}
@@ -85,31 +116,21 @@ func (tx *Tx) endCredentialsOf(user UserID) error {
 		if err == nil && slices.Contains(g.Value.Via, user) {
 			keys = append(keys, bytes.Clone(pk))
 		}
-		return true, err
-	}); err != nil {
-		return fmt.Errorf("list a member's tokens: %w", err)
-	}
-	for _, key := range keys {
-		if _, err := tx.endToken(key); err != nil {
-			return err
-		}
-	}
-	var clients []string
-	if err := oauthSecrets.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		return len(keys) < limit, err
+	})
+	return keys, err
+}
+
+// sponsoredClients returns the OAuth clients that depend on a member.
+func (tx *Tx) sponsoredClients(user UserID) (ids []string, err error) {
+	err = oauthSecrets.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		s, err := oauthSecrets.Decode(rec)
 		if err == nil && (s.Value.Sponsor == user || slices.Contains(s.Value.Via, user)) {
-			clients = append(clients, string(s.Value.ID))
+			ids = append(ids, string(s.Value.ID))
 		}
 		return true, err
-	}); err != nil {
-		return fmt.Errorf("list a member's OAuth clients: %w", err)
-	}
-	for _, id := range clients {
-		if _, err := deleteOAuthClient(tx, &RecordIn{ID: id}); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
+	return ids, err
 }
 
 // sponsoredRole limits the role of a credential to those of its sponsors, so that a former
