@@ -153,7 +153,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 		if err != nil {
 			return err
 		}
-		f := o.byName[string(b.name(raw))]
+		f := o.field(b.name(raw))
 		if f == nil || b.ignores(f.name) {
 			if b.plan.strict || o.strict {
 				b.where = append(b.where, step{raw: b.name(raw)})
@@ -165,8 +165,11 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 			}
 			continue
 		}
-		seen.add(f.bit)
 		b.where = append(b.where, step{name: f.name})
+		if seen.has(f.bit) {
+			b.repeated()
+		}
+		seen.add(f.bit)
 		if err := b.value(dst.FieldByIndex(f.index), &f.fieldSchema); err != nil {
 			return err
 		}

@@ -107,6 +107,8 @@ type object struct {
 	whole []int
 	// strict objects take no unknown properties.
 	strict bool
+	// anyCase is set if the case of names does not count; see bind_case.go.
+	anyCase bool
 }
 
 // maxFields bounds the properties of one object, for the set of those seen.
@@ -155,6 +157,9 @@ func newPlan(op *tracker.Op, params []string) (*inputSchema, error) {
 	}
 	if op.Strict {
 		body.makeStrict() // the description goes by it
+	}
+	if op.SCIM != 0 {
+		body.foldNames()
 	}
 	if p.raw != nil && p.body != nil {
 		return nil, fmt.Errorf("input %v wants the body both raw and by its properties", op.In)
