@@ -156,15 +156,15 @@ func (e *scimEdit) applyMembers(tx *Tx, members *scimMembership) error {
 		return scimRefusal(scimInvalidPath, "Members are added and replaced as a whole, and removed by value.")
 	}
 	if p.selects {
-		var who []UserID
+		same := true // no user has two ids
 		for _, t := range p.terms {
 			if t.attribute != "value" {
 				return scimRefusal(scimInvalidPath, `A member is selected by value, as in members[value eq "id"].`)
 			}
-			who = append(who, UserID(t.value))
+			same = same && t.value == p.terms[0].value
 		}
-		if len(who) == 1 || who[0] == who[1] { // no user has two ids
-			members.set(who[0], false)
+		if same {
+			members.set(UserID(p.terms[0].value), false)
 		}
 		return nil
 	}

@@ -134,6 +134,27 @@ func TestSCIMPatch_IsWholeOrNot(t *testing.T) {
 	p.verify()
 }
 
+// A member is removed who satisfies all conditions of the filter.
+func TestSCIMPatch_RemovesByAllConditions(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	ann := p.user("ann").ID
+	g := p.group("Group", ann)
+	const id, other = `value eq "%[1]s"`, `value eq "other"`
+	for _, filter := range []string{id + " and " + other, other + " and " + id, id + " and " + id + " and " + other, other + " and " + other + " and " + id} {
+		filter = fmt.Sprintf("members["+filter+"]", ann)
+		p.provision(PatchSCIMGroup, patchGroup(g.ID, "remove", filter, ""))
+		if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{ann}) {
+			t.Errorf("after the removal of %s the members are %v", filter, got)
+		}
+	}
+	p.provision(PatchSCIMGroup, patchGroup(g.ID, "remove", fmt.Sprintf("members["+id+" and "+id+" and "+id+"]", ann), ""))
+	if got := p.membersOf(g.ID); got != nil {
+		t.Errorf("the members are %v", got)
+	}
+	p.verify()
+}
+
 // The answer to a PATCH of a group shows the attributes that the request names, as they are
 // after the change, and nothing if it names none.
 func TestSCIMPatch_GroupWithAttributes(t *testing.T) {
