@@ -55,7 +55,7 @@ func (c *consoleSite) beginSignIn(x *exchange) error {
 		return nil
 	}
 	defer done()
-	begun, err := c.signIn.Begin(ctx, c.server.baseURL(x)+callbackPath, to)
+	begun, err := c.signIn.Begin(ctx, c.server.baseURL(x)+callbackPath, signin.Kept{To: to, Session: c.sessionOf(x)})
 	if err != nil {
 		c.server.cfg.Logger.Warn("begin a sign-in", "request", x.id, "error", err)
 		c.failSignIn(x, to, signInUnavailable)
@@ -64,6 +64,17 @@ func (c *consoleSite) beginSignIn(x *exchange) error {
 	redirect(x, begun.Address)
 	c.ticket.set(&x.ctx.Response.Header, begun.Ticket, signin.TicketLife)
 	return nil
+}
+
+// sessionOf returns the session that the browser has, if it is one that leave can end. The
+// browser does not send its cookie with the provider's answer, which is a navigation from
+// another site: so the ticket keeps it.
+func (c *consoleSite) sessionOf(x *exchange) string {
+	value := string(c.cookie.value(&x.ctx.Request.Header))
+	if _, err := tracker.ParseCredential(value); err != nil {
+		return "" // the operator's, or a text that could be too long for a ticket
+	}
+	return value
 }
 
 // finishSignIn takes the provider's answer, which the browser brings. The ticket in the
@@ -85,10 +96,10 @@ func (c *consoleSite) finishSignIn(x *exchange) error {
 		return nil
 	}
 	defer done()
-	who, to, err := c.signIn.Finish(ctx, ticket, query)
-	to = returnPath(to)
+	who, kept, err := c.signIn.Finish(ctx, ticket, query)
+	to := returnPath(kept.To)
 	if err == nil {
-		err = c.openFor(x, who, to)
+		err = c.openFor(x, who, to, kept.Session)
 	}
 	if err == nil {
 		return nil
@@ -101,8 +112,9 @@ func (c *consoleSite) finishSignIn(x *exchange) error {
 	return nil
 }
 
-// openFor opens a session for a confirmed person, and leads to a path.
-func (c *consoleSite) openFor(x *exchange, who signin.Identity, to string) error {
+// openFor opens a session for a confirmed person, and leads to a path. It ends the browser's
+// earlier session.
+func (c *consoleSite) openFor(x *exchange, who signin.Identity, to, earlier string) error {
 	s := c.server
 	req := &tracker.Request{ID: x.id, Address: s.client(x), Deadline: s.now().Add(s.cfg.RequestTimeout)}
 	opened, err := c.admitAndOpen(req, tracker.SignInConsole, &tracker.SignInConsoleIn{
@@ -111,11 +123,10 @@ func (c *consoleSite) openFor(x *exchange, who signin.Identity, to string) error
 	if err != nil {
 		return err
 	}
-	earlier := c.cookie.value(&x.ctx.Request.Header)
 	redirect(x, to)
 	c.cookie.set(&x.ctx.Response.Header, opened.Secret, s.now(), opened.ExpiresAt.Time())
 	c.ticket.clear(&x.ctx.Response.Header)
-	c.leave(req, earlier)
+	c.leave(req, []byte(earlier))
 	return nil
 }
 

@@ -23,27 +23,35 @@ type Begun struct {
 	Ticket string
 }
 
+// Kept are texts that the ticket keeps from Begin to Finish. Nobody else can read them.
+type Kept struct {
+	// To is the address that the person wanted to see.
+	To string `json:"to"`
+	// Session is the browser's session when the sign-in began; empty: there was none.
+	Session string `json:"session,omitempty"`
+}
+
 // ticket is the content of a ticket.
 type ticket struct {
-	State    string    `json:"state"`
-	Nonce    string    `json:"nonce"`
-	Verifier string    `json:"verifier"`
-	Back     string    `json:"back"`
-	To       string    `json:"to"`
-	Ends     time.Time `json:"ends"`
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"`
+	Back     string `json:"back"`
+	Kept
+	Ends time.Time `json:"ends"`
 }
 
 // maxTicket bounds a ticket. Browsers keep cookies of up to 4096 bytes.
 const maxTicket = 3800
 
-// Begin begins a sign-in. The provider sends the browser back to the address back; to comes
+// Begin begins a sign-in. The provider sends the browser back to the address back; kept comes
 // out of Finish again.
-func (p *Provider) Begin(ctx context.Context, back, to string) (Begun, error) {
+func (p *Provider) Begin(ctx context.Context, back string, kept Kept) (Begun, error) {
 	found, err := p.discover(ctx)
 	if err != nil {
 		return Begun{}, err
 	}
-	t := ticket{Back: back, To: to, Ends: p.cfg.Now().Add(TicketLife)}
+	t := ticket{Back: back, Kept: kept, Ends: p.cfg.Now().Add(TicketLife)}
 	for _, into := range []*string{&t.State, &t.Nonce, &t.Verifier} {
 		var random [32]byte
 		if _, err := io.ReadFull(p.cfg.Random, random[:]); err != nil {
@@ -60,45 +68,45 @@ func (p *Provider) Begin(ctx context.Context, back, to string) (Begun, error) {
 }
 
 // Finish takes the provider's answer, the query of the address to which it sent the browser,
-// and the browser's ticket. It returns the person, and the address that Begin was given. The
+// and the browser's ticket. It returns the person, and the texts that Begin was given. The
 // provider takes a code once, so an answer that is sent again is refused.
-func (p *Provider) Finish(ctx context.Context, sealed string, answer url.Values) (who Identity, to string, err error) {
+func (p *Provider) Finish(ctx context.Context, sealed string, answer url.Values) (who Identity, kept Kept, err error) {
 	t, err := p.openTicket(sealed)
 	if err != nil {
-		return who, "", err
+		return who, Kept{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(t.State)) != 1 {
-		return who, "", fmt.Errorf("%w: the answer is of another sign-in", ErrExpired)
+		return who, Kept{}, fmt.Errorf("%w: the answer is of another sign-in", ErrExpired)
 	}
 	// A provider that names itself must be this one (RFC 9207).
 	if issuer := answer.Get("iss"); issuer != "" && issuer != p.cfg.Issuer {
-		return who, t.To, fmt.Errorf("%w: the answer is of another provider", ErrRefused)
+		return who, t.Kept, fmt.Errorf("%w: the answer is of another provider", ErrRefused)
 	}
 	if refusal := answer.Get("error"); refusal != "" {
-		return who, t.To, fmt.Errorf("%w: the provider says %.100q", ErrRefused, refusal)
+		return who, t.Kept, fmt.Errorf("%w: the provider says %.100q", ErrRefused, refusal)
 	}
 	code := answer.Get("code")
 	if code == "" {
-		return who, t.To, fmt.Errorf("%w: the answer has no code", ErrRefused)
+		return who, t.Kept, fmt.Errorf("%w: the answer has no code", ErrRefused)
 	}
 	found, err := p.discover(ctx)
 	if err != nil {
-		return who, t.To, err
+		return who, t.Kept, err
 	}
 	tokens, err := p.oauth(found, t.Back).Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(t.Verifier))
 	var refused *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &refused):
-		return who, t.To, fmt.Errorf("%w: the provider takes no such code: %.100q", ErrRefused, refused.ErrorCode)
+		return who, t.Kept, fmt.Errorf("%w: the provider takes no such code: %.100q", ErrRefused, refused.ErrorCode)
 	case err != nil:
-		return who, t.To, fmt.Errorf("exchange the code: %w", err)
+		return who, t.Kept, fmt.Errorf("exchange the code: %w", err)
 	}
 	raw, _ := tokens.Extra("id_token").(string)
 	if raw == "" {
-		return who, t.To, fmt.Errorf("%w: the provider sent no id token", ErrRefused)
+		return who, t.Kept, fmt.Errorf("%w: the provider sent no id token", ErrRefused)
 	}
 	who, err = p.identity(ctx, found, raw, t.Nonce)
-	return who, t.To, err
+	return who, t.Kept, err
 }
 
 func (p *Provider) sealTicket(t *ticket) (string, error) {

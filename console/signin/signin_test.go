@@ -34,7 +34,7 @@ func setup(t *testing.T) *bundle {
 // begin goes to the provider and returns the answer that the browser brings back.
 func (b *bundle) begin(t *testing.T, to string) (ticket string, answer url.Values) {
 	t.Helper()
-	begun, err := b.Begin(t.Context(), back, to)
+	begun, err := b.Begin(t.Context(), back, Kept{To: to, Session: "a session"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func TestSignIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ticket, answer := b.begin(t, "/console/acme/issues")
-	who, to, err := b.Finish(t.Context(), ticket, answer)
-	if err != nil || to != "/console/acme/issues" || who != (Identity{"ada-1", "ada@acme.example"}) {
-		t.Fatalf("%+v %q %v", who, to, err)
+	who, kept, err := b.Finish(t.Context(), ticket, answer)
+	if err != nil || kept != (Kept{"/console/acme/issues", "a session"}) || who != (Identity{"ada-1", "ada@acme.example"}) {
+		t.Fatalf("%+v %+v %v", who, kept, err)
 	}
-	for _, plain := range []string{"console", "nonce", "verifier"} {
+	for _, plain := range []string{"console", "session", "nonce", "verifier"} {
 		if strings.Contains(ticket, plain) {
 			t.Error("the ticket can be read")
 		}
@@ -176,7 +176,7 @@ func TestSignIn_ProviderIsDown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.idp.Down(true)
-	if _, err := b.Begin(t.Context(), back, "/"); err == nil || errors.Is(err, ErrRefused) || errors.Is(err, ErrExpired) {
+	if _, err := b.Begin(t.Context(), back, Kept{To: "/"}); err == nil || errors.Is(err, ErrRefused) || errors.Is(err, ErrExpired) {
 		t.Errorf("%v", err)
 	}
 	b.idp.Down(false)

@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,6 +36,12 @@ func TestSignIn_AMemberWithAVerifiedAddress(t *testing.T) {
 		t.Errorf("%+v %v", s, b.cookies)
 	}
 	b.wants(403, "GET", w.path+"/tokens", nil) // the role decides
+	// Another sign-in in the same browser ends the session.
+	earlier := newTab(t, w.url)
+	earlier.cookies = maps.Clone(b.cookies)
+	b.confirmed("/console/acme/issues")
+	b.session()
+	earlier.wants(401, "GET", "/console/session", nil)
 	// The only workspace with the person is found without its name.
 	if at := newTab(t, w.url).confirmed("/console/"); at != "/console/" {
 		t.Errorf("it leads to %s", at)
