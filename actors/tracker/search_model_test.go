@@ -19,7 +19,7 @@ type searchModel struct {
 	restricted map[IssueID]bool
 }
 
-var searchVocabulary = []string{"crash", "Crashes", "crashing", "login", "log", "the", "a", "Ünïcode", "unicode", "2026", "v1", "API", "apis", "東京", "signal-box", "under_score", "flies", "fly", "x"}
+var searchVocabulary = []string{"crash", "Crashes", "crashing", "login", "log", "the", "a", "Ünïcode", "unicode", "2026", "v1", "API", "apis", "東京", "signal-box", "under_score", "flies", "fly", "x", "ﬁnal", "한국어", "ＡＰＩ", "ภาษา"}
 
 func drawText(t *rapid.T, label string, most int) string {
 	words := rapid.SliceOfN(rapid.SampledFrom(searchVocabulary), 1, most).Draw(t, label)
@@ -177,7 +177,7 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 			case 9:
 				m.buffer.Discard() // as after a change of owner
 			}
-			query := rapid.SampledFrom([]string{"crash", "lo log", "unicode", "東", "co", "core-1", "20 ap", "box signal", "zzz", "!", "f"}).Draw(t, "query")
+			query := rapid.SampledFrom([]string{"crash", "lo log", "unicode", "東", "co", "core-1", "20 ap", "box signal", "zzz", "!", "f", "fin", "한국", "ภา", "c cr cras crash l lo x a 2 u"}).Draw(t, "query")
 			var got []IssueID
 			for _, one := range m.list(who, ListIssuesIn{Limit: 100, IssueFilter: IssueFilter{Search: Some(query)}}).Issues {
 				got = append(got, one.ID)

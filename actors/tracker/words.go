@@ -5,13 +5,10 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/kljensen/snowball/english"
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 )
 
 // maxWord limits a word in bytes; longer words are cut.
@@ -23,7 +20,7 @@ const maxWord = 64
 func eachWord(text string, fn func(word []byte)) {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
-			foldedWords(text, fn)
+			foldWords(text, fn)
 			return
 		}
 	}
@@ -50,39 +47,6 @@ func eachWord(text string, fn func(word []byte)) {
 	if n > 0 {
 		fn(buf[:n])
 	}
-}
-
-// singly are the scripts that do not separate words by spaces.
-var singly = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
-
-func foldedWords(text string, fn func(word []byte)) {
-	folded := cases.Fold().String(norm.NFKD.String(text))
-	word := make([]byte, 0, maxWord)
-	end := func() {
-		if len(word) > 0 {
-			fn(word)
-			word = word[:0]
-		}
-	}
-	for _, r := range folded {
-		switch {
-		case unicode.Is(unicode.Mn, r): // an accent, which NFKD has separated from its letter
-			continue
-		case !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.Is(unicode.Mc, r):
-			end()
-			continue
-		}
-		if unicode.In(r, singly...) {
-			end()
-			word = utf8.AppendRune(word, r)
-			end()
-			continue
-		}
-		if len(word)+utf8.RuneLen(r) <= maxWord {
-			word = utf8.AppendRune(word, r)
-		}
-	}
-	end()
 }
 
 // wordForms are what is derived from a folded word. They are not to be changed.
