@@ -21,11 +21,11 @@ func (t *Table[T]) ListSelected(r Reader, selected *Selection, docs Docs, after 
 	if len(after) > 0 {
 		most = DocOfKey(after)
 	}
-	doc, found, err := common(selected, docs, &most, leaps)
+	v := r.Reader()
+	doc, found, err := common(v, selected, docs, &most, leaps)
 	if err != nil || !found && *leaps > 0 {
 		return nil, err
 	}
-	v := r.Reader()
 	it, _, err := v.iterate(t.ID, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -35,7 +35,7 @@ func (t *Table[T]) ListSelected(r Reader, selected *Selection, docs Docs, after 
 	if docs == nil {
 		rows.near = 0 // only a search's newest docs are next to each other
 	}
-	for ; found; doc, found, err = common(selected, docs, &most, leaps) {
+	for ; found; doc, found, err = common(v, selected, docs, &most, leaps) {
 		is, err := rows.find(doc)
 		if err == nil && !is {
 			err = ErrFilterSets
@@ -50,6 +50,9 @@ func (t *Table[T]) ListSelected(r Reader, selected *Selection, docs Docs, after 
 			}
 			more, err := fn(rows.pk, rec)
 			if err != nil || !more {
+				return nil, err
+			}
+			if err := v.step(len(rec)); err != nil {
 				return nil, err
 			}
 		}
@@ -76,9 +79,12 @@ func behindDoc(most Doc) []byte {
 // common finds the newest doc not newer than most that both streams have, docs unless
 // it is nil. When leaps, which it counts down, are used up there may be one from most
 // down.
-func common(selected *Selection, docs Docs, most *Doc, leaps *int) (Doc, bool, error) {
+func common(v *View, selected *Selection, docs Docs, most *Doc, leaps *int) (Doc, bool, error) {
 	for *leaps > 0 {
 		*leaps--
+		if err := v.Work(1); err != nil {
+			return 0, false, err
+		}
 		doc, ok, err := selected.Next(*most)
 		if err != nil || !ok || docs == nil {
 			return doc, ok, err

@@ -111,7 +111,7 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 		target = append(append(target, after...), 0)
 	}
 	for {
-		found, err := leap(sources, &target, leaps)
+		found, err := leap(v, sources, &target, leaps)
 		if err != nil {
 			return nil, fmt.Errorf("%s: read an index: %w", t.Name, err)
 		}
@@ -135,7 +135,7 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 		if err != nil || !more {
 			return nil, err
 		}
-		if err := v.step(); err != nil {
+		if err := v.step(len(rec)); err != nil {
 			return nil, err
 		}
 		target = append(target, 0)
@@ -191,13 +191,16 @@ func before(target []byte) []byte {
 
 // leap moves target to the first key not before it that every source has, or as
 // far as leaps, which it counts down, allow: no key between is in all of them.
-func leap(sources []source, target *[]byte, leaps *int) (bool, error) {
+func leap(v *View, sources []source, target *[]byte, leaps *int) (bool, error) {
 	agree := 0
 	for i := 0; agree < len(sources); i = (i + 1) % len(sources) {
 		if *leaps <= 0 {
 			return true, nil
 		}
 		*leaps--
+		if err := v.Work(1); err != nil {
+			return false, err
+		}
 		key, err := sources[i].seek(*target)
 		if err != nil || key == nil {
 			return false, err

@@ -351,6 +351,9 @@ func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, dec
 			}
 			continue
 		}
+		if err := r.v.Work(1); err != nil {
+			return r.wrap(err)
+		}
 		if e.first {
 			want = decode(e.total)
 		}

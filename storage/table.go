@@ -282,7 +282,10 @@ func (t *Table[T]) Record(r Reader, pk []byte, fn func(Record) error) (found boo
 	if kept {
 		v.records.keep(v.key, rec, miss)
 	}
-	return true, fn(rec)
+	if err := fn(rec); err != nil {
+		return true, err
+	}
+	return true, v.step(len(rec))
 }
 
 // Get decodes the record under a primary key; nil when there is none.
@@ -339,7 +342,7 @@ func (t *Table[T]) Scan(r Reader, prefix, after []byte, fn func(pk []byte, rec R
 		if err != nil || !more {
 			return err
 		}
-		if err := v.step(); err != nil {
+		if err := v.step(len(rec)); err != nil {
 			return err
 		}
 	}

@@ -27,15 +27,19 @@ type View struct {
 	key    []byte // scratch for look-ups
 	// records is asked before db, which is the state instance then; nil for other readers.
 	records *RecordCache
-	// watch is called after every watchedRows rows of a walk; nil for most views. walked counts
-	// the rows.
+	// watch is called after every watchedRows rows of a walk, or as much other work; nil for most
+	// views. walked counts the rows.
 	watch  func() error
 	walked int
 }
 
-// watchedRows is the number of rows after which a watched view calls its function. With look-ups
-// for each row that is about a millisecond.
-const watchedRows = 256
+const (
+	// watchedRows is the number of rows after which a watched view calls its function. With look-ups
+	// for each row that is about a millisecond.
+	watchedRows = 256
+	// watchedBytes is the size of a value that counts as one more row, since it is to be decoded.
+	watchedBytes = 4096
+)
 
 // NewView reads a workspace of a shard through db: the database, a snapshot, or
 // an open indexed batch.
@@ -49,20 +53,25 @@ func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
 	v.db, v.prefix, v.records, v.watch = db, rangePrefix(shard, workspace), nil, nil
 }
 
-// Watch has v call a function every now and then while it walks over rows, for queries that may
-// take long. An error of the function ends the walk and is its error.
+// Watch has v call a function every now and then while it walks over rows or works with them, for
+// queries that may take long. An error of the function ends the walk and is its error.
 func (v *View) Watch(fn func() error) { v.watch, v.walked = fn, 0 }
 
-// step counts a row of a walk.
-func (v *View) step() error {
+// Work counts work with what was read that takes as long as to read so many rows. The caller ends with
+// its error.
+func (v *View) Work(rows int) error {
 	if v.watch == nil {
 		return nil
 	}
-	if v.walked++; v.walked%watchedRows != 0 {
+	if v.walked += rows; v.walked < watchedRows {
 		return nil
 	}
+	v.walked = 0
 	return v.watch()
 }
+
+// step counts a row of a walk by the size of its value.
+func (v *View) step(size int) error { return v.Work(1 + size/watchedBytes) }
 
 // Recall has v, which reads the state instance, look for records in the cache of that
 // instance first. The cache may be nil.
@@ -219,7 +228,7 @@ func (v *View) rows(table TableID, prefix, from []byte, next func(*pebble.Iterat
 		if err != nil || !more {
 			return err
 		}
-		if err := v.step(); err != nil {
+		if err := v.step(len(value)); err != nil {
 			return err
 		}
 	}
@@ -250,7 +259,7 @@ func (v *View) RowsBack(table TableID, prefix, before []byte, fn func(fields, va
 		if err != nil || !more {
 			return err
 		}
-		if err := v.step(); err != nil {
+		if err := v.step(len(value)); err != nil {
 			return err
 		}
 	}
