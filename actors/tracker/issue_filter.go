@@ -267,7 +267,11 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 		}
 	}
 	if r.search != nil {
-		if keep, err := r.search.matches(rec); err != nil || !keep {
+		keep, err := r.search.matches(rec)
+		if !r.search.mayLook() {
+			r.visibility.spent = maxExamined // the page ends with this issue
+		}
+		if err != nil || !keep {
 			return false, err
 		}
 	}

@@ -65,6 +65,7 @@ func TestQueries_WatchedWithinRows(t *testing.T) {
 		in    any
 		least int
 	}{
+		{"search", ListIssues, searchFor("zzz"), 80},
 		{"graph", GraphOfIssue, &IssueGraphIn{ID: string(last)}, 1},
 	} {
 		calls, err := w.watched(c.op, c.in, 0)
@@ -112,5 +113,26 @@ func TestListIssues_WatchedBySets(t *testing.T) {
 	in.Status = Some(w.list(&w.ann, ListIssuesIn{Limit: 1}).Issues[0].Status)
 	if calls, err := w.watched(ListIssues, in, 0); err != nil || calls < 4 {
 		t.Errorf("others could go first %d times (%v)", calls, err)
+	}
+}
+
+// TestSearch_PagesByText looks through more text than a page may: the page ends with a cursor, and the next one goes on.
+func TestSearch_PagesByText(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
+	long := "é" + strings.Repeat(" ", maxSearchedText/16)
+	want := w.create(CreateIssueIn{Title: "Zebra"}).ID
+	for range 20 {
+		w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(long)}})
+	}
+	in := searchFor("zebra")
+	page := w.list(&w.ann, *in)
+	if len(page.Issues) != 0 || page.NextCursor == "" {
+		t.Fatalf("the first page has %d issues, and the cursor %q", len(page.Issues), page.NextCursor)
+	}
+	in.Cursor = Some(page.NextCursor)
+	if page = w.list(&w.ann, *in); len(page.Issues) != 1 || page.Issues[0].ID != want || page.NextCursor != "" {
+		t.Errorf("the next page has %d issues, and the cursor %q", len(page.Issues), page.NextCursor)
 	}
 }

@@ -21,20 +21,27 @@ const (
 	searchRead  = 1024
 	searchLists = 8
 	searchWhole = 200_000
-	// maxSearched bounds the issues whose text a page looks through.
-	maxSearched = 20_000
+	// maxSearched bounds the issues whose text a page looks through, and maxSearchedText the bytes of
+	// these texts. A text that shows at a glance that it lacks a word counts with a part of its bytes.
+	maxSearched     = 20_000
+	maxSearchedText = 64 << 20
+	glance          = 8
+	// glanceWords is how many words such a glance looks for.
+	glanceWords = 8
 )
 
 // textSearch is the search filter of a list: every word of the query must begin a
 // word of title, description or identifier (Decision 17). Issues that the index
 // lacks are looked at themselves, so that a search sees every write before it.
 type textSearch struct {
-	words   [][]byte
+	v       *View
+	words   [][]byte      // as prefixWords returns them
 	wide    [][]byte      // words that not every segment has a stream for
 	changed []storage.Doc // issues that the index holds wrongly, newest first
 	through storage.Doc   // newer issues are not in the index
 	docs    storage.Docs  // nil: any issue
 	folded  []byte        // scratch of mayHave
+	looked  int           // bytes of text looked through, see maxSearchedText
 }
 
 // searchStreams closes what the streams of a search read through.
@@ -59,12 +66,7 @@ func (s *searchStreams) Close() error {
 // search prepares a search; nil when the query has no word, and so no condition. Its docs
 // are closed by the list that they are given to.
 func (v *View) search(query string) (s *textSearch, err error) {
-	s = &textSearch{}
-	eachWord(query, func(word []byte) {
-		if !slices.ContainsFunc(s.words, func(w []byte) bool { return bytes.Equal(w, word) }) {
-			s.words = append(s.words, bytes.Clone(word))
-		}
-	})
+	s = &textSearch{v: v, words: prefixWords(query)}
 	if len(s.words) == 0 {
 		return nil, nil
 	}
@@ -103,6 +105,7 @@ func (v *View) search(query string) (s *textSearch, err error) {
 		}
 		segments = append(segments, docs)
 	}
+	slices.SortFunc(s.wide, bytes.Compare)
 	indexed.From = segments
 	changed := storage.DocList(s.changed)
 	streams.AnyDocs = append(streams.AnyDocs, indexed, &changed)
@@ -114,6 +117,35 @@ func (v *View) search(query string) (s *textSearch, err error) {
 	return s, nil
 }
 
+// prefixWords returns the words of a query, sorted. Words that another one begins with are left out: an issue
+// that has the longer word has the shorter one. So at most one of the words begins a given one.
+func prefixWords(query string) (words [][]byte) {
+	eachWord(query, func(word []byte) { words = append(words, bytes.Clone(word)) })
+	slices.SortFunc(words, bytes.Compare)
+	kept := words[:0]
+	for i, word := range words { // the words that begin with it come next
+		if i+1 == len(words) || !bytes.HasPrefix(words[i+1], word) {
+			kept = append(kept, word)
+		}
+	}
+	return kept
+}
+
+// watchedOrds counts the steps of streams that are moved together until they agree.
+type watchedOrds struct {
+	storage.Ords
+	v    *View
+	rows int // that a step counts as
+}
+
+// Next implements storage.Ords.
+func (o watchedOrds) Next(from uint32) (uint32, bool, error) {
+	if err := o.v.Work(o.rows); err != nil {
+		return 0, false, err
+	}
+	return o.Ords.Next(from)
+}
+
 // segment streams the docs of a segment that have all words, as far as there are streams.
 func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifest, of *storage.Segment) (storage.Docs, error) {
 	var all storage.AllOrds
@@ -122,11 +154,17 @@ func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifes
 		if err != nil {
 			return nil, err
 		}
+		if list, is := ords.(*storage.OrdList); is && len(*list) == 0 {
+			return new(storage.DocList), nil // no issue has the word
+		}
 		if ords != nil {
 			all = append(all, ords)
 		} else if !slices.ContainsFunc(s.wide, func(w []byte) bool { return bytes.Equal(w, word) }) {
 			s.wide = append(s.wide, word)
 		}
+	}
+	if n := len(all); n > 1 {
+		all[0] = watchedOrds{all[0], v, 1 + n/4}
 	}
 	var skip func(storage.Doc) (bool, error)
 	if m.Replaced > 0 {
@@ -146,9 +184,9 @@ func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifes
 // wordStream streams the ordinals of a segment's issues that have a word which begins
 // with the given one; nil when there are too many such words.
 func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (storage.Ords, error) {
-	var terms []storage.Key
+	var terms []storage.Key // the first ones
 	var ords []uint32
-	total, whole := 0, true
+	count, total, whole := 0, 0, true
 	err := r.Terms(of.Number, wordTerms, word,
 		func(n int) bool {
 			total += n
@@ -157,17 +195,19 @@ func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (sto
 		},
 		func(term []byte, first bool, _ int, some []uint32) bool {
 			if first {
-				terms = append(terms, bytes.Clone(term))
+				if count++; count <= searchLists {
+					terms = append(terms, bytes.Clone(term))
+				}
 			}
 			ords = append(ords, some...)
-			return total <= searchWhole || len(terms) <= searchLists
+			return total <= searchWhole || count <= searchLists
 		})
 	switch {
 	case err != nil:
 		return nil, err
-	case total > searchWhole && len(terms) > searchLists:
+	case total > searchWhole && count > searchLists:
 		return nil, nil
-	case len(terms) > searchLists && !whole:
+	case count > searchLists && !whole:
 		ords = ords[:0]
 		err = r.Terms(of.Number, wordTerms, word, func(int) bool { return true }, func(_ []byte, _ bool, _ int, some []uint32) bool {
 			ords = append(ords, some...)
@@ -193,7 +233,7 @@ func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (sto
 		}
 		return any, nil
 	}
-	if len(terms) > 1 && len(ords) > int(of.Docs)/sortedOrds {
+	if count > 1 && len(ords) > int(of.Docs)/sortedOrds {
 		return storage.NewOrdSet(ords, of.Docs), nil // for so many it takes less time than to sort them
 	}
 	slices.Sort(ords)
@@ -219,15 +259,27 @@ func (s *textSearch) matches(rec storage.Record) (bool, error) {
 	if len(words) == 0 {
 		return true, nil
 	}
-	if !s.mayHave(rec.JSON(), words) {
-		return false, nil
+	body := rec.JSON()
+	if !s.mayHave(body, words) {
+		s.looked += len(body) / glance
+		return false, s.v.Work(len(body) / (glance * textPerRow))
 	}
+	s.looked += len(body)
 	var t searchText
-	if err := json.Unmarshal(rec.JSON(), &t); err != nil {
+	if err := json.Unmarshal(body, &t); err != nil {
 		return false, fmt.Errorf("read an issue: %w", err)
 	}
-	return begins(words, t.Title, text(t.Identifier), text(t.Description)), nil
+	found := prefixesMet{words: words, met: make([]bool, len(words)), left: len(words)}
+	for _, text := range [...]string{t.Title, text(t.Identifier), text(t.Description)} {
+		if err := s.v.eachPiece(text, found.look); err != nil {
+			return false, err
+		}
+	}
+	return found.left == 0, nil
 }
+
+// mayLook reports whether the page may look at the text of one more issue.
+func (s *textSearch) mayLook() bool { return s.looked < maxSearchedText }
 
 // mayHave looks for words in the JSON of an issue. It excludes most issues that don't have
 // them at a fraction of the cost of decoding. Words are letters and digits, which JSON
@@ -238,7 +290,7 @@ func (s *textSearch) mayHave(body []byte, words [][]byte) bool {
 	if s.folded, ascii = appendLower(s.folded[:0], body); !ascii {
 		return true
 	}
-	for _, word := range words {
+	for _, word := range words[:min(len(words), glanceWords)] {
 		if !bytes.Contains(s.folded, word) {
 			return false
 		}
@@ -273,22 +325,49 @@ func appendLower(b, text []byte) ([]byte, bool) {
 	return b, true
 }
 
-// begins reports whether each of the words begins a word of one of the texts.
-func begins(words [][]byte, texts ...string) bool {
-	met := make([]bool, len(words))
-	left := len(words)
-	for _, t := range texts {
-		if left == 0 {
-			break
+// prefixesMet notes which words of a query begin a word of some texts.
+type prefixesMet struct {
+	words [][]byte // as prefixWords returns them
+	met   []bool
+	left  int // words that are not met
+}
+
+// fewWords is how many words are compared with a word one by one.
+const fewWords = 4
+
+// look looks at the words of a text, and reports whether some words are still to be met.
+func (p *prefixesMet) look(text string) (more bool) {
+	few := len(p.words) <= fewWords
+	eachWord(text, func(word []byte) {
+		if !few {
+			p.find(word)
+			return
 		}
-		eachWord(t, func(word []byte) {
-			for i, w := range words {
-				if !met[i] && bytes.HasPrefix(word, w) {
-					met[i] = true
-					left--
-				}
+		for i, w := range p.words {
+			if !p.met[i] && bytes.HasPrefix(word, w) {
+				p.meet(i)
 			}
-		})
+		}
+	})
+	return p.left > 0
+}
+
+// find looks for the word of the query that begins a word. It is the last one that is not behind that.
+func (p *prefixesMet) find(word []byte) {
+	from, to := 0, len(p.words)
+	for from < to {
+		if at := (from + to) / 2; bytes.Compare(p.words[at], word) <= 0 {
+			from = at + 1
+		} else {
+			to = at
+		}
 	}
-	return left == 0
+	if from > 0 && !p.met[from-1] && bytes.HasPrefix(word, p.words[from-1]) {
+		p.meet(from - 1)
+	}
+}
+
+func (p *prefixesMet) meet(i int) {
+	p.met[i] = true
+	p.left--
 }
