@@ -242,8 +242,15 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 			stems = append(stems, stem)
 		}
 	}
-	eachWord(t.Title, add)
-	eachWord(text(t.Description), add)
+	for _, text := range [...]string{t.Title, text(t.Description)} {
+		err := s.v.eachPiece(text, func(piece string) bool {
+			eachWord(piece, add)
+			return len(stems) < similarRead
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	slices.Sort(stems) // so that the look-ups read each segment in one direction
 	all := make([]wanted, len(stems))
 	for i, st := range stems {

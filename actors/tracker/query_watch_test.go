@@ -66,6 +66,7 @@ func TestQueries_WatchedWithinRows(t *testing.T) {
 		least int
 	}{
 		{"search", ListIssues, searchFor("zzz"), 80},
+		{"similar issues", SimilarIssues, &SimilarIssuesIn{ID: string(last)}, 80},
 		{"graph", GraphOfIssue, &IssueGraphIn{ID: string(last)}, 1},
 	} {
 		calls, err := w.watched(c.op, c.in, 0)
@@ -75,6 +76,9 @@ func TestQueries_WatchedWithinRows(t *testing.T) {
 		if calls, err := w.watched(c.op, c.in, 1); !errors.Is(err, errCutOff) || calls != 1 {
 			t.Errorf("%s: ends with %v after %d calls", c.name, err, calls)
 		}
+	}
+	if words := w.tails.Use().Words; words < issueWordsBytes {
+		t.Errorf("the words that similar issues met take %d bytes", words)
 	}
 }
 

@@ -166,7 +166,7 @@ func (t *Tails) trim(w *tailWords) {
 }
 
 // find gives the words of an issue, which are read from its record unless they are known.
-func (w *tailWords) find(doc storage.Doc, rec storage.Record) (*issueWords, error) {
+func (w *tailWords) find(v *View, doc storage.Doc, rec storage.Record) (*issueWords, error) {
 	w.mu.Lock()
 	known := w.issues[doc]
 	w.mu.Unlock()
@@ -174,7 +174,7 @@ func (w *tailWords) find(doc storage.Doc, rec storage.Record) (*issueWords, erro
 	if known != nil && known.version == rec.Version() && known.sum == sum {
 		return known, nil
 	}
-	made, err := readIssueWords(rec)
+	made, err := readIssueWords(v, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (w *tailWords) trim(tail []tailIssue) {
 	}
 }
 
-func readIssueWords(rec storage.Record) (*issueWords, error) {
+func readIssueWords(v *View, rec storage.Record) (*issueWords, error) {
 	var t searchText
 	if err := json.Unmarshal(rec.JSON(), &t); err != nil {
 		return nil, fmt.Errorf("read an issue: %w", err)
@@ -217,7 +217,7 @@ func readIssueWords(rec storage.Record) (*issueWords, error) {
 		text   string
 		weight byte
 	}{{t.Title, 2}, {text(t.Description), 1}} {
-		eachWord(part.text, func(word []byte) {
+		add := func(word []byte) {
 			count += int(part.weight)
 			forms := formsOf(word)
 			if forms.stop {
@@ -230,7 +230,14 @@ func readIssueWords(rec storage.Record) (*issueWords, error) {
 				made.stems, made.weights = append(made.stems, forms.term.hash), append(made.weights, 0)
 			}
 			made.weights[at] = min(made.weights[at], 255-part.weight) + part.weight
+		}
+		err := v.eachPiece(part.text, func(piece string) bool {
+			eachWord(piece, add)
+			return true
 		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	made.length = lengthByte(count)
 	return made, nil

@@ -163,7 +163,7 @@ func TestTailWords_OfAnotherCopy(t *testing.T) {
 		title string
 		known bool
 	}{{"printer", false}, {"printer", true}, {"license", false}, {"printer", false}} {
-		found, err := words.find(1, record(c.title))
+		found, err := words.find(&View{}, 1, record(c.title))
 		if err != nil {
 			t.Fatal(err)
 		}

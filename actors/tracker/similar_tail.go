@@ -11,6 +11,9 @@ import (
 // through, the newest first. Tails are shorter, but where segments can't be made.
 const similarTailMost = 4 * indexMany
 
+// similarTailText bounds the bytes of these issues, and those of issues that were changed.
+const similarTailText = 16 << 20
+
 // tailIssue is an issue of the tail that the caller may see, or some issue like it.
 type tailIssue struct {
 	doc storage.Doc
@@ -28,7 +31,10 @@ type tailPosting struct {
 // readTail reads the issues that the segments lack or hold wrongly.
 func (s *similarity) readTail(partial bool) error {
 	words := s.v.tails.workspace(s.v.Workspace())
+	defer s.v.tails.trim(words)
+	room := 0
 	add := func(rec storage.Record) error {
+		room -= len(rec.JSON())
 		id, err := storedID(rec)
 		if err != nil {
 			return err
@@ -40,13 +46,14 @@ func (s *similarity) readTail(partial bool) error {
 			}
 			one.visible = rec.Flags()&issueRestricted == 0
 		}
-		if one.words, err = words.find(one.doc, rec); err == nil {
+		if one.words, err = words.find(s.v, one.doc, rec); err == nil {
 			s.tail = append(s.tail, one)
 		}
 		return err
 	}
+	room = similarTailText
 	err := s.v.Rows(issueTable, nil, nil, func(fields, value []byte) (bool, error) {
-		if len(s.tail) >= similarTailMost || len(fields) < 8 || storage.DocOfKey(fields) <= s.manifest.Through {
+		if len(s.tail) >= similarTailMost || room < 0 || len(fields) < 8 || storage.DocOfKey(fields) <= s.manifest.Through {
 			return false, nil
 		}
 		rec, err := storage.ParseRecord(value)
@@ -58,13 +65,14 @@ func (s *similarity) readTail(partial bool) error {
 	if err != nil {
 		return fmt.Errorf("read the newest issues: %w", err)
 	}
+	room = similarTailText
 	err = s.v.eachChanged(func(id storage.ID, _ uint64) (bool, error) {
 		doc := storage.DocOf(id)
 		if doc > s.manifest.Through {
 			return false, nil // these are among the newest
 		}
 		s.changed = append(s.changed, doc)
-		if len(s.tail) >= 2*similarTailMost {
+		if len(s.tail) >= 2*similarTailMost || room < 0 {
 			return true, nil
 		}
 		_, err := issues.Record(s.v, issueKey(id), add)
@@ -74,7 +82,6 @@ func (s *similarity) readTail(partial bool) error {
 		return fmt.Errorf("read the changed issues: %w", err)
 	}
 	words.trim(s.tail)
-	s.v.tails.trim(words)
 	return nil
 }
 
