@@ -239,11 +239,11 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 			return err
 		}
 	}
-	left := tx.recent().indexed(m)
+	left, long := tx.recent().indexed(m)
 	switch {
 	case b.more || left >= indexMany:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
-	case left >= tx.buffer.indexFew:
+	case left >= tx.buffer.indexFew || long:
 		return tx.SetTimer(timerIndexSearch, "", tx.now.Add(indexSoon))
 	}
 	return tx.endSweep(indexSearch, false, time.Time{})

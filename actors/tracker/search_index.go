@@ -78,7 +78,7 @@ func (tx *Tx) indexNew(t *Issue) error {
 		return err
 	}
 	tx.recent().put(t, tx.terms(t.Title), 0)
-	return tx.indexLater()
+	return tx.indexLater(t.isLong())
 }
 
 // indexImported notes an issue that was stored with the id that it had elsewhere. Segments are made in the
@@ -123,14 +123,14 @@ func (tx *Tx) newestIndexed() (newest, through storage.Doc, err error) {
 	return newest, m.Through, nil
 }
 
-// indexLater sets the timer that makes a segment, once there are issues enough for one.
-func (tx *Tx) indexLater() error {
+// indexLater sets the timer that makes a segment, once there are issues enough for one or a long one.
+func (tx *Tx) indexLater(long bool) error {
 	waiting := tx.recent().waiting
 	switch {
 	case waiting > 0 && waiting%indexMany == 0,
 		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.Crowding() > 0:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
-	case waiting >= tx.buffer.indexFew:
+	case waiting >= tx.buffer.indexFew || long:
 		return tx.setSweep(indexSearch, tx.now.Add(indexSoon))
 	}
 	return nil
@@ -164,7 +164,7 @@ func (tx *Tx) indexAgain(t *Issue) error {
 		return err
 	}
 	tx.recent().put(t, titleTerms(t.Title), change)
-	return tx.indexLater()
+	return tx.indexLater(t.isLong())
 }
 
 // indexGone notes that an issue was deleted.
@@ -177,7 +177,7 @@ func (tx *Tx) indexGone(t *Issue) error {
 		return err
 	}
 	tx.recent().gone(t.id(), change)
-	return tx.indexLater()
+	return tx.indexLater(false)
 }
 
 // noteChange writes an issue's row in searchChanged. Its value tells one change from

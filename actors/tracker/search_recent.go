@@ -58,6 +58,7 @@ type recentTitle struct {
 	terms     []term
 	state     titleState
 	open      bool // it may be a duplicate
+	long      bool // the issue has a text of indexLong or more
 	// change is the value of the issue's row in searchChanged; 0 when there is none.
 	change uint64
 
@@ -130,7 +131,9 @@ func (r *recentTitles) load(tx *Tx) (err error) {
 		}
 		id, err := storedID(rec)
 		if err == nil {
-			add(newRecent(id, &like, titleTerms(like.Title), change))
+			e := newRecent(id, &like, titleTerms(like.Title), change)
+			e.long = len(rec.JSON()) >= indexLong
+			add(e)
 		}
 		return err
 	}
@@ -187,7 +190,9 @@ func (r *recentTitles) set(e recentTitle) {
 // must be loaded.
 func (r *recentTitles) put(t *Issue, terms []term, change uint64) {
 	like := t.likeness()
-	r.set(r.wait(newRecent(t.id(), &like, terms, change)))
+	e := newRecent(t.id(), &like, terms, change)
+	e.long = t.isLong()
+	r.set(r.wait(e))
 }
 
 // wait counts an issue among those that are to be indexed.
@@ -229,9 +234,12 @@ func (r *recentTitles) unchanged(doc storage.Doc) {
 	r.set(e)
 }
 
+// isLong reports whether an issue is indexed without waiting for others.
+func (t *Issue) isLong() bool { return len(t.Title)+len(text(t.Description)) >= indexLong }
+
 // indexed notes that the open batch completes a segment, and gives how many issues are
-// still to be indexed.
-func (r *recentTitles) indexed(next storage.Manifest) (left int) {
+// still to be indexed, and whether a long one is among them.
+func (r *recentTitles) indexed(next storage.Manifest) (left int, long bool) {
 	for i := range r.all {
 		e := r.all[i]
 		switch {
@@ -242,11 +250,12 @@ func (r *recentTitles) indexed(next storage.Manifest) (left int) {
 			r.merged = true
 		default:
 			left++
+			long = long || e.long
 		}
 	}
 	r.next = &next
 	r.waiting = left
-	return left
+	return left, long
 }
 
 // mergedSegments notes that the open batch replaces segments by one merged from them.

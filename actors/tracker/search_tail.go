@@ -27,6 +27,9 @@ const (
 	// indexCrowded is how many issues don't wait when the node's memory for tails is used
 	// up. It is also how often a longer tail asks again.
 	indexCrowded = 32
+	// indexLong is the text in bytes of an issue that does not wait for others, so that the texts of a tail that
+	// stays are less than 8 MiB.
+	indexLong = 64 << 10
 )
 
 // Tails is the memory of a node for the tails of its workspaces' search indexes: for the

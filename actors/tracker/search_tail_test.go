@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,4 +173,40 @@ func TestTailWords_OfAnotherCopy(t *testing.T) {
 		}
 		last = found
 	}
+}
+
+// TestIndexLater_LongIssues does not have long issues wait for others, also those that are created while a segment is made.
+func TestIndexLater_LongIssues(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
+	w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(strings.Repeat("a", indexLong/2))}})
+	if w.due(timerIndexSearch) {
+		t.Fatal("a short issue is indexed")
+	}
+	long := CreateIssueIn{IssueFields: IssueFields{Description: Some(strings.Repeat("a", indexLong))}}
+	w.create(long)
+	if due := w.dueAt(timerIndexSearch); !due.Equal(w.now.Add(indexSoon).Truncate(time.Millisecond)) {
+		t.Fatalf("a long issue is indexed at %v, it is %v", due, w.now)
+	}
+	if err := w.flow(indexSearchOp, func(op *Op) error {
+		if op == completeSegmentOp {
+			w.create(long)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if m := w.manifest(); len(m.Segments) != 1 || m.Segments[0].Docs != 2 {
+		t.Errorf("segments %+v", m.Segments)
+	}
+	if !w.due(timerIndexSearch) {
+		t.Error("the issue that was created meanwhile is not indexed")
+	}
+	w.buffer.Discard()
+	w.indexAll()
+	if w.due(timerIndexSearch) || w.manifest().Through == 0 {
+		t.Error("the timer stays")
+	}
+	w.verify()
 }
