@@ -65,6 +65,7 @@ type feed struct {
 	rounds int
 	sent   int  // bytes sent in this round
 	doubt  bool // set if a listener's credential could not be checked in this round
+	full   bool // set if there was no memory for a part in this round
 	remote map[string]*remoteCaller
 }
 
@@ -171,7 +172,7 @@ func (f *feed) run() {
 	s.mu.Unlock()
 
 	began := time.Now()
-	f.sent, f.doubt = 0, false
+	f.sent, f.doubt, f.full = 0, false, false
 	more := f.round(polls > 0, listeners)
 	now := time.Now()
 
@@ -191,14 +192,14 @@ func (f *feed) run() {
 	case len(f.listeners) == 0:
 	case f.tick == nil:
 		f.tick = time.AfterFunc(tick, f.ticked)
-	case f.doubt:
+	case f.doubt || f.full:
 		f.tick.Reset(tick)
 	}
 }
 
 // soon returns the time until the listeners are checked again without events.
 func (f *feed) soon() time.Duration {
-	if f.doubt {
+	if f.doubt || f.full {
 		return remoteFresh
 	}
 	return feedTick

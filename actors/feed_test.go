@@ -19,8 +19,17 @@ type recordingListener struct {
 	text  strings.Builder
 	parts int
 	slow  bool     // it takes nothing at once
+	full  bool     // it has memory for the greeting alone
+	asked int      // how often it was asked for memory
 	ready []func() // for the parts not yet taken
 	ended int
+}
+
+func (a *recordingListener) Reserve(size int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	return !a.full || size < 64
 }
 
 func (a *recordingListener) Send(text []byte, ready func()) bool {
@@ -219,6 +228,8 @@ func TestFeed_HasRoomForSoMany(t *testing.T) {
 
 // signalListener is a listener that signals each part, and the end.
 type signalListener struct{ sent, ended chan struct{} }
+
+func (h signalListener) Reserve(int) bool { return true }
 
 func (h signalListener) Send([]byte, func()) bool {
 	signal(h.sent)

@@ -15,7 +15,8 @@ import (
 
 const (
 	// feedEvents and feedBytes limit the part of the log that a round reads at a time.
-	// A listener that doesn't read holds one part in memory, often shared with others.
+	// A listener that doesn't read holds one part in memory, often shared with others, and
+	// larger where a single event is.
 	feedEvents = 256
 	feedBytes  = 128 << 10
 	// feedRound limits the time for which a round reads for listeners at different
@@ -27,6 +28,9 @@ const (
 	// remoteFresh is the time for which another node's answer about a credential is
 	// used, and the pause after a question that had no answer.
 	remoteFresh = time.Second
+	// heldBackMost is the time for which a stream stays open while there is no memory for
+	// its next part: as long as a client may take nothing.
+	heldBackMost = 15 * time.Second
 )
 
 // eventStream is a stream of events to one listener.
@@ -53,6 +57,7 @@ type eventStream struct {
 	greeted bool      // the greeting was sent
 	sent    time.Time // time of the last part
 	doubted time.Time // time since which its credential can't be checked; zero if it can
+	held    time.Time // time since which there is no memory for its next part; zero if there is
 }
 
 // Listen begins a stream of events for an admitted request: it finds the position where
@@ -145,12 +150,17 @@ func (l *eventStream) ready() {
 	}
 }
 
-func (l *eventStream) send(text []byte, now time.Time) {
+// send reports whether there was memory for the part.
+func (l *eventStream) send(text []byte, now time.Time) bool {
+	if !l.listener.Reserve(cap(text)) {
+		return false
+	}
 	l.sent = now
 	l.busy.Store(true)
 	if l.listener.Send(text, l.ready) {
 		l.busy.Store(false)
 	}
+	return true
 }
 
 // serve sends new events to the listeners.
@@ -178,11 +188,14 @@ func (f *feed) serve(listeners []*eventStream) (more bool, err error) {
 		}
 	}
 	f.forgetRemote(callers)
-	idle = rotate(idle)
+	idle = heldBackLast(rotate(idle), now)
 	began := time.Now() // the checks above may have waited for other nodes
 	view := tracker.NewView(at.view, nil, e.now(), nil)
 	var batch *tracker.EventBatch
 	for _, l := range idle {
+		if f.full && !l.held.IsZero() {
+			continue
+		}
 		if batch == nil || l.after < batch.After || l.after >= batch.Last && batch.More {
 			if batch != nil && time.Since(began) > feedRound {
 				return true, nil
@@ -195,9 +208,12 @@ func (f *feed) serve(listeners []*eventStream) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		l.looked, l.after = f.rounds, max(l.after, batch.Last)
+		l.looked = f.rounds
+		if !l.notify(text, max(l.after, batch.Last), now) {
+			f.full = true
+			continue
+		}
 		f.sent += len(text)
-		l.notify(text, now)
 		more = more || batch.More
 	}
 	return more, nil
@@ -221,26 +237,52 @@ func rotate(idle []*eventStream) []*eventStream {
 // continue from.
 const greeting = "retry: 1000\nid: "
 
-// notify sends a part of the log, or a sign of life.
-func (l *eventStream) notify(text []byte, now time.Time) {
+// heldBackLast moves the listeners whose parts there was no memory for behind the others,
+// and ends those that have been held back for too long.
+func heldBackLast(idle []*eventStream, now time.Time) []*eventStream {
+	free, held := idle[:0], []*eventStream(nil)
+	for _, l := range idle {
+		switch {
+		case l.held.IsZero():
+			free = append(free, l)
+		case now.Sub(l.held) < heldBackMost:
+			held = append(held, l)
+		default:
+			l.listener.End()
+		}
+	}
+	return append(free, held...)
+}
+
+// notify sends the part of the log up to a position, or a sign of life. It reports whether
+// there was memory for the part; if not, the listener stays where it is.
+func (l *eventStream) notify(text []byte, after uint64, now time.Time) bool {
+	part := text
 	if !l.greeted {
-		l.greeted = true
-		first := append(strconv.AppendUint([]byte(greeting), l.named, 10), "\n\n"...)
-		text = append(first, text...)
+		part = append(strconv.AppendUint([]byte(greeting), l.named, 10), "\n\n"...)
+		part = append(part, text...)
 	}
 	switch {
-	case text != nil:
-		l.named = l.after // events after the last one in text were not for this listener
-		l.send(text, now)
+	case part != nil:
+		if !l.send(part, now) {
+			if l.held.IsZero() {
+				l.held = now
+			}
+			return false
+		}
+		l.greeted = true
+		l.named = after // events after the last one in text were not for this listener
 	case now.Sub(l.sent) < feedAlive:
-	case l.named == l.after:
+	case l.named == after:
 		l.send([]byte(": alive\n\n"), now)
 	default:
 		// The sign of life has the present position, so that the listener can continue
 		// from there.
-		l.named = l.after
-		l.send(append(strconv.AppendUint([]byte(": alive\nid: "), l.after, 10), "\n\n"...), now)
+		l.named = after
+		l.send(append(strconv.AppendUint([]byte(": alive\nid: "), after, 10), "\n\n"...), now)
 	}
+	l.after, l.held = after, time.Time{}
+	return true
 }
 
 // admit returns the rights that a listener has at a moment, or nil if it has none or they

@@ -17,8 +17,9 @@ import (
 // A stream of events is a response that does not end. While it lasts the connection
 // belongs to it, not to fasthttp, and holds no goroutine and no buffer: the goroutine
 // that makes an event writes as much of it as the connection accepts at once. A goroutine
-// of the stream waits for the rest, as long as any response may wait to be accepted. A
-// listener that does not read is disconnected then, and no other listener waits for it.
+// of the stream waits for the rest, as long as any response may wait to be accepted, and
+// the budget counts the part meanwhile (budget_stream.go). A listener that does not read
+// is disconnected then, and no other listener waits for it.
 
 // eventStream is the media type of streams.
 const eventStream = "text/event-stream"
@@ -39,6 +40,7 @@ type stream struct {
 	// raw writes without waiting; nil: the connection can't.
 	raw   syscall.RawConn
 	ended atomic.Bool
+	parts streamParts
 }
 
 var _ tracker.Listener = (*stream)(nil)
@@ -114,6 +116,7 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 		return err
 	}
 	st := &stream{server: s, conn: x.conn, source: source, from: x.takeShare(), raw: rawWriter(x.conn.Conn)}
+	st.parts.to, st.parts.from = s.accountsOf(x)
 	s.detach(x, st, func() { source.Start(st) })
 	return nil
 }
@@ -191,29 +194,56 @@ func (s *Server) streamHead(x *exchange) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
+// Reserve implements tracker.Listener.
+func (st *stream) Reserve(size int) bool {
+	return st.server.budget.reserve(st.conn, &st.parts, size)
+}
+
 // Send implements tracker.Listener.
 func (st *stream) Send(text []byte, ready func()) (done bool) {
+	rest := text
 	if st.raw != nil {
 		n, err := writeNow(st.raw, text)
+		if rest = text[n:]; err != nil || len(rest) == 0 {
+			st.server.budget.release(st.conn, answerPart)
+		}
 		if err != nil {
 			st.End()
 			return true
 		}
-		if text = text[n:]; len(text) == 0 {
+		if len(rest) == 0 {
 			return true
 		}
 	}
-	go st.push(text, ready)
+	go st.push(rest, cap(text), ready)
 	return false
 }
 
-// push sends what the connection did not take at once.
-func (st *stream) push(text []byte, ready func()) {
-	if !writeSlowly(st.conn.Conn, text, st.server.cfg.WriteTimeout) {
+// push sends what the connection did not take at once of a part of size bytes.
+func (st *stream) push(text []byte, size int, ready func()) {
+	sent := st.pushAll(text, size)
+	st.server.budget.release(st.conn, answerPart)
+	if !sent {
 		st.End()
 		return
 	}
 	ready()
+}
+
+// pushAll reports whether the client took the text in time.
+func (st *stream) pushAll(text []byte, size int) bool {
+	budget, timeout := st.server.budget, st.server.cfg.WriteTimeout
+	for began := time.Now(); len(text) > 0; {
+		chunk := text[:min(streamChunk, len(text))]
+		if !writeSlowly(st.conn.Conn, chunk, timeout) {
+			return false
+		}
+		text = text[len(chunk):]
+		if time.Since(began) > partTimeouts*timeout && budget.lacks(&st.parts, size) {
+			return false
+		}
+	}
+	return true
 }
 
 // writeSlowly writes to a connection that may be slow but must make progress.

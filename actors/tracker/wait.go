@@ -31,6 +31,9 @@ type Waiting interface {
 
 // Listener receives a stream of events. One goroutine at a time calls it.
 type Listener interface {
+	// Reserve takes memory for a part of so many bytes, which Send is called with next.
+	// false: there is none now, and the part must be sent later.
+	Reserve(size int) bool
 	// Send sends a part of the stream without blocking; text must not change
 	// afterwards. If done is false, text is still being sent, and ready is called when
 	// it has been; no other part may be sent before.
