@@ -60,10 +60,15 @@ func (d clusterDrainCmd) run(ctx context.Context, c *clusterClient, p *progress)
 func (d clusterDrainCmd) wait(ctx context.Context, c *clusterClient, p *progress, moves string) error {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
-	answered := time.Now()
+	began, answered, listed := time.Now(), time.Now(), false
 	for {
 		t, err := c.topology(ctx)
+		if err == nil {
+			listed = listed || slices.ContainsFunc(t.Nodes, func(n cluster.NodeStatus) bool { return n.Name == d.Node })
+		}
 		switch {
+		case err == nil && !listed && time.Since(began) < drainSilence: // the node has just joined, and the one that was asked has not heard of it
+			answered = time.Now()
 		case err == nil:
 			answered = time.Now()
 			done, err := d.look(t, p, moves)

@@ -38,17 +38,26 @@ func (o operator) Drain(ctx context.Context, name string) (httpapi.DrainStart, e
 	if !o.n.serving.Load() {
 		return httpapi.DrainStart{}, errWaiting()
 	}
-	t := o.n.groups.Topology(ctx)
-	if !member(t, name) {
-		return httpapi.DrainStart{}, errNoNode(name)
-	}
+	return beginDrain(o.n.groups.Topology(ctx), name, func() error { return o.n.groups.Drain(ctx, name) })
+}
+
+// beginDrain asks the directory's owner to drain a node. The owner decides whether there is such a node: the
+// topology that this node knows may be older than a join.
+func beginDrain(t cluster.Topology, name string, ask func() error) (httpapi.DrainStart, error) {
 	moves, ok := drains(t, name)
-	if !ok {
+	switch {
+	case ok:
+	case member(t, name):
 		return httpapi.DrainStart{}, tracker.Conflict(
 			fmt.Sprintf("No other node could take over the shards of %q.", name),
 			"Add a node that is alive and not draining, then drain this one.")
+	default: // a new node, and none that could take over its replicas
+		moves = httpapi.DrainsLeaderships
 	}
-	return httpapi.DrainStart{Node: name, Moves: moves}, operatorError(o.n.groups.Drain(ctx, name), name)
+	if err := ask(); err != nil {
+		return httpapi.DrainStart{}, operatorError(err, name)
+	}
+	return httpapi.DrainStart{Node: name, Moves: moves}, nil
 }
 
 // Undrain implements httpapi.Cluster.
@@ -101,7 +110,11 @@ func drains(t cluster.Topology, name string) (moves string, ok bool) {
 	for _, s := range t.Shards {
 		replicas = max(replicas, len(s.Voters))
 	}
-	if len(t.Nodes) >= 3 {
+	nodes := len(t.Nodes)
+	if !member(t, name) {
+		nodes++ // it has just joined
+	}
+	if nodes >= 3 {
 		replicas = max(replicas, 3) // each shard is about to have as many (Decision 53)
 	}
 	switch {

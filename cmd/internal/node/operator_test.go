@@ -1,8 +1,10 @@
 package node
 
 import (
+	"errors"
 	"testing"
 
+	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/httpapi"
 )
@@ -31,6 +33,45 @@ func TestDrains(t *testing.T) {
 		}
 		if moves, ok := drains(topology, "it"); moves != row.moves || ok != (row.moves != "") {
 			t.Errorf("%s: %q, %t", row.name, moves, ok)
+		}
+	}
+}
+
+// The node that is asked may not have heard of a new node yet, and the directory's owner has.
+func TestBeginDrain_OfANodeUnknownHere(t *testing.T) {
+	t.Parallel()
+	const alive = cluster.NodeAlive
+	for _, row := range []struct {
+		name, node string
+		known      []cluster.NodeState // of a, b and so on
+		answer     error               // the owner's
+		moves      string
+		code       tracker.Code
+		asks       bool
+	}{
+		{"a fourth node", "new", []cluster.NodeState{alive, alive, alive}, nil, httpapi.DrainsReplicas, "", true},
+		{"a third node", "new", []cluster.NodeState{alive, alive}, nil, httpapi.DrainsLeaderships, "", true},
+		{"no node could take over", "new", []cluster.NodeState{cluster.NodeDraining}, nil, httpapi.DrainsLeaderships, "", true},
+		{"no such node", "new", []cluster.NodeState{alive, alive}, cluster.ErrUnknownNode, "", tracker.CodeNotFound, true},
+		{"no such node, and none could take over", "new", []cluster.NodeState{cluster.NodeDraining}, cluster.ErrUnknownNode, "", tracker.CodeNotFound, true},
+		{"the only node", "a", []cluster.NodeState{alive}, nil, "", tracker.CodeConflict, false},
+		{"a node that the owner does not know any more", "a", []cluster.NodeState{alive, alive}, cluster.ErrUnknownNode, "", tracker.CodeNotFound, true},
+	} {
+		topology := cluster.Topology{Shards: []cluster.ShardStatus{{Voters: []string{"a"}}}}
+		for i, state := range row.known {
+			topology.Nodes = append(topology.Nodes, cluster.NodeStatus{Name: string(rune('a' + i)), State: state})
+		}
+		asked := false
+		begun, err := beginDrain(topology, row.node, func() error {
+			asked = true
+			return row.answer
+		})
+		var code tracker.Code
+		if refused := (*tracker.Error)(nil); errors.As(err, &refused) {
+			code = refused.Code
+		}
+		if begun.Moves != row.moves || code != row.code || asked != row.asks || (err == nil) != (row.code == "") {
+			t.Errorf("%s: %+v, %v, asked %t", row.name, begun, err, asked)
 		}
 	}
 }
