@@ -67,6 +67,45 @@ func Inspect(store *storage.Store) (Inspection, error) {
 	return seen, nil
 }
 
+// ReadPart reads of which shards the store of a node that does not run has no rows: the node has no replica of
+// them, one that is being deleted, or one that has applied nothing yet.
+func ReadPart(store *storage.Store) (storage.Part, error) {
+	id, err := readIdentity(store)
+	if err != nil {
+		return storage.Part{}, err
+	}
+	part := storage.Part{Shards: id.Shards}
+	for _, shard := range id.allShards() {
+		has, err := hasRows(store, shard)
+		if err != nil {
+			return storage.Part{}, fmt.Errorf("look for the rows of shard %d: %w", shard, err)
+		}
+		if !has {
+			part.Lacks = append(part.Lacks, shard)
+		}
+	}
+	return part, nil
+}
+
+// hasRows reports whether the store must have rows of a shard. A log that does not begin with the first entry
+// says so as well, even if the rows are lost.
+func hasRows(store *storage.Store, shard storage.Shard) (bool, error) {
+	dropping, err := raftstore.ReadRow(store.Raft(), raftstore.Key(shard, raftstore.KindDropping, nil))
+	if err != nil || dropping != nil {
+		return false, err
+	}
+	position, err := raftstore.ReadRow(store.State(), positionKey(shard))
+	if err != nil || position != nil {
+		return position != nil, err
+	}
+	log, err := raftstore.OpenLog(store.Raft(), shard)
+	if err != nil {
+		return false, err
+	}
+	first, _ := log.Bounds()
+	return first > 1, nil
+}
+
 // readIdentity reads the identity of a node that is a member of a cluster and does not run.
 func readIdentity(store *storage.Store) (identity, error) {
 	row, err := raftstore.ReadRow(store.Raft(), raftstore.Key(0, raftstore.KindIdentity, nil))

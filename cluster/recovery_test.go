@@ -4,9 +4,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
@@ -83,6 +85,46 @@ func TestRecovery_EmptyReplica(t *testing.T) {
 	}
 	if r := remains(t, b.store, 1); r != nil {
 		t.Errorf("it is %+v", r)
+	}
+}
+
+// The verifier is told the shards of which a node has nothing, and not those whose rows are lost.
+func TestReadPart(t *testing.T) {
+	t.Parallel()
+	w := newNetwork()
+	a := w.boot(t, "a", vfs.NewMem(), true, 2)
+	b := w.boot(t, "b", vfs.NewMem(), false, 2)
+	w.owner(t, 2, "a")
+	a.mustPropose(t, 2, "row")
+	if err := b.hostReplica(1, a.newest(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	lacks := func(store *storage.Store, want ...storage.Shard) {
+		t.Helper()
+		if part, err := ReadPart(store); err != nil || part.Shards != 2 || !slices.Equal(part.Lacks, want) {
+			t.Errorf("%+v, %v, want %v", part, err, want)
+		}
+	}
+	lacks(b.store, 0, 1, 2)
+	lacks(a.store)
+	if err := a.store.Raft().Set(raftstore.Key(2, raftstore.KindDropping, nil), nil, pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	lacks(a.store, 2)
+
+	f := newFollower(t, vfs.NewMem())
+	log := []*raft.Log{{Index: 1, Term: 1, Type: raft.LogNoop}, {Index: 2, Term: 1, Type: raft.LogNoop}}
+	if err := f.log.StoreLogs(log); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := hasRows(f.store, shard1); err != nil || has {
+		t.Errorf("a replica that has applied nothing: %t, %v", has, err)
+	}
+	if err := f.log.DeleteRange(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := hasRows(f.store, shard1); err != nil || !has {
+		t.Errorf("rows are lost: %t, %v", has, err)
 	}
 }
 

@@ -32,7 +32,8 @@ type Schema struct {
 	// that is under way. Until then other records may name them. Nil means that there is no such
 	// workspace.
 	Unfinished func(v *View) (bool, error)
-	// CheckStore verifies facts across workspaces, once, after all of them.
+	// CheckStore verifies facts across workspaces, once, after all of them. It leaves out those for which
+	// the state lacks a shard (Walk.Lacks).
 	CheckStore func(w *Walk, report func(Problem)) error
 }
 

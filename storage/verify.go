@@ -22,6 +22,9 @@ type Problem struct {
 	Table string
 	Key   []byte
 	Text  string
+	// Across is set if rows of two shards don't agree. Where one of their replicas has applied less of its
+	// log than another node's, both shards may be sound.
+	Across bool
 }
 
 // String returns the place and the fault.
@@ -33,9 +36,9 @@ func (p Problem) String() string {
 type Report struct {
 	// Workspaces, Records, Entries (of indexes) and Rows (plain ones) were proved.
 	Workspaces, Records, Entries, Rows int64
-	// Problems lists the first MaxProblems of the Found ones.
-	Problems []Problem
-	Found    int64
+	// Problems lists the first MaxProblems of the Found ones. Across of these are between two shards.
+	Problems      []Problem
+	Found, Across int64
 	// Unfinished lists the first MaxProblems workspaces of which records are still to come. Awaited
 	// counts what Check functions have found in such workspaces. It is no problem.
 	Unfinished []ID
@@ -45,7 +48,12 @@ type Report struct {
 // Clean reports whether no problem was found.
 func (r *Report) Clean() bool { return r.Found == 0 }
 
-// Verify walks one moment of a state and proves that every key belongs to what
+// Verify is VerifyPart of a state with all shards.
+func Verify(ctx context.Context, db *pebble.DB, schemas ...*Schema) (*Report, error) {
+	return VerifyPart(ctx, db, Part{}, schemas...)
+}
+
+// VerifyPart walks one moment of a state and proves that every key belongs to what
 // the schemas declare; that every record decodes and its primary key and header
 // follow from its value; that every index entry, shard-wide ones included,
 // follows from a record, and every record has all of its entries; that the bytes
@@ -57,16 +65,17 @@ func (r *Report) Clean() bool { return r.Found == 0 }
 // shard). Only an index that differs is gone through again key by key, with at most
 // detailBatch hashes of 8 bytes in memory for a shard at once. The schemas' checks of
 // different shards run at the same time. Problems are in the order of the shards.
+// References to shards that the state lacks are not checked.
 //
 // An error means that the walk itself failed, not that something is wrong.
-func Verify(ctx context.Context, db *pebble.DB, schemas ...*Schema) (*Report, error) {
+func VerifyPart(ctx context.Context, db *pebble.DB, part Part, schemas ...*Schema) (*Report, error) {
 	all, err := keepers(schemas)
 	if err != nil {
 		return nil, err
 	}
 	snap := db.NewSnapshot()
 	defer func() { _ = snap.Close() }()
-	report, err := verifyShards(ctx, Walk{db: snap}, schemas, all)
+	report, err := verifyShards(ctx, Walk{snap, part}, schemas, all)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
@@ -323,11 +332,14 @@ func (r *Report) join(o *Report) {
 	r.Workspaces, r.Records, r.Entries, r.Rows = r.Workspaces+o.Workspaces, r.Records+o.Records, r.Entries+o.Entries, r.Rows+o.Rows
 	r.Problems = append(r.Problems, o.Problems[:min(len(o.Problems), MaxProblems-len(r.Problems))]...)
 	r.Unfinished = append(r.Unfinished, o.Unfinished[:min(len(o.Unfinished), MaxProblems-len(r.Unfinished))]...)
-	r.Found, r.Awaited = r.Found+o.Found, r.Awaited+o.Awaited
+	r.Found, r.Across, r.Awaited = r.Found+o.Found, r.Across+o.Across, r.Awaited+o.Awaited
 }
 
 func (r *Report) add(p Problem) {
 	r.Found++
+	if p.Across {
+		r.Across++
+	}
 	if len(r.Problems) < MaxProblems {
 		r.Problems = append(r.Problems, p)
 	}

@@ -2,12 +2,32 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
 // Walk reads a whole state at one moment, workspace by workspace.
-type Walk struct{ db pebble.Reader }
+type Walk struct {
+	db   pebble.Reader
+	part Part
+}
+
+// Part names the shards of a cluster of which a state has no rows. The zero Part is that of a state with
+// all shards.
+type Part struct {
+	Shards int // of workspaces, without the directory's
+	Lacks  []Shard
+}
+
+// Lacks reports whether the state is known to have no rows of a shard: its node has no replica, or one that
+// has applied nothing.
+func (w *Walk) Lacks(shard Shard) bool { return slices.Contains(w.part.Lacks, shard) }
+
+// LacksWorkspace reports whether the state is known to have no rows of a workspace's shard.
+func (w *Walk) LacksWorkspace(workspace ID) bool {
+	return len(w.part.Lacks) > 0 && w.Lacks(ShardOf(workspace, w.part.Shards))
+}
 
 // NewWalk walks the rows of db; give it a snapshot to see one moment.
 func NewWalk(db pebble.Reader) *Walk { return &Walk{db: db} }

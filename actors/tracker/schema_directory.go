@@ -7,32 +7,39 @@ import (
 )
 
 // checkDirectory checks that the directory and the workspaces agree, except for
-// differences that a timer is set to repair.
+// differences that a timer is set to repair. Nothing is compared with shards that the state lacks.
 func checkDirectory(w *storage.Walk, add func(storage.Problem)) error {
+	if w.Lacks(storage.DirectoryShard) {
+		return nil
+	}
 	d := w.Directory()
-	here := func(shard storage.Shard, workspace storage.ID) reporter {
+	here := func(shard storage.Shard, workspace storage.ID, across bool) reporter {
 		return reportTo(func(p storage.Problem) {
-			p.Shard, p.Workspace = shard, workspace
+			p.Shard, p.Workspace, p.Across = shard, workspace, across
 			add(p)
 		})
 	}
-	report := here(storage.DirectoryShard, storage.DirectoryID)
-	if err := checkEntries(w, d, report); err != nil {
+	report, across := here(storage.DirectoryShard, storage.DirectoryID, false), here(storage.DirectoryShard, storage.DirectoryID, true)
+	if err := checkEntries(w, d, report, across); err != nil {
 		return err
 	}
-	if err := checkMemberships(w, d, report); err != nil {
+	if err := checkMemberships(w, d, report, across); err != nil {
 		return err
 	}
 	if err := checkRoutes(d, report); err != nil {
 		return err
 	}
 	return w.Workspaces(func(v *storage.View) (bool, error) {
-		return true, checkListed(d, v, here(v.Shard(), v.Workspace()))
+		if w.Lacks(v.Shard()) { // its replica is being deleted
+			return true, nil
+		}
+		return true, checkListed(d, v, here(v.Shard(), v.Workspace(), true))
 	})
 }
 
-// checkEntries checks each entry of the directory against its workspace.
-func checkEntries(w *storage.Walk, d *storage.View, report reporter) error {
+// checkEntries checks each entry of the directory against its workspace. It reports differences of two shards
+// to across.
+func checkEntries(w *storage.Walk, d *storage.View, report, across reporter) error {
 	return directory.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := directory.Decode(rec)
 		if err != nil {
@@ -47,29 +54,32 @@ func checkEntries(w *storage.Walk, d *storage.View, report reporter) error {
 			}
 			return true, err
 		}
+		if w.LacksWorkspace(e.Workspace.raw()) {
+			return true, nil
+		}
 		v, found, err := w.Find(e.Workspace.raw())
 		if err != nil {
 			return false, err
 		}
 		if !found {
-			report(directory.Name, pk, "is active, and there is no workspace")
+			across(directory.Name, pk, "is active, and there is no workspace")
 			return true, nil
 		}
 		ws, err := workspaces.Get(v, nil)
 		switch {
 		case err != nil: // the check of the workspace reports it
 		case ws == nil:
-			report(directory.Name, pk, "is active, and there is no workspace")
+			across(directory.Name, pk, "is active, and there is no workspace")
 		case ws.Value.Slug != e.Slug || ws.Value.OwnerID != e.Owner:
-			report(directory.Name, pk, "has slug %s and owner %s, the workspace %s and %s", e.Slug, e.Owner, ws.Value.Slug, ws.Value.OwnerID)
+			across(directory.Name, pk, "has slug %s and owner %s, the workspace %s and %s", e.Slug, e.Owner, ws.Value.Slug, ws.Value.OwnerID)
 		}
 		return true, nil
 	})
 }
 
 // checkMemberships checks each membership of the directory against the workspace's
-// members.
-func checkMemberships(w *storage.Walk, d *storage.View, report reporter) error {
+// members. It reports differences of two shards to across.
+func checkMemberships(w *storage.Walk, d *storage.View, report, across reporter) error {
 	return memberships.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := memberships.Decode(rec)
 		if err != nil {
@@ -84,15 +94,15 @@ func checkMemberships(w *storage.Walk, d *storage.View, report reporter) error {
 			report(memberships.Name, pk, "the directory knows no such workspace")
 			return true, nil
 		}
-		if entry.Value.State == slugDeleting {
-			return true, nil // it is being deleted
+		if entry.Value.State == slugDeleting || w.LacksWorkspace(m.Workspace.raw()) {
+			return true, nil // it is being deleted, or can't be compared
 		}
 		v, found, err := w.Find(m.Workspace.raw())
 		if err != nil {
 			return false, err
 		}
 		if !found {
-			report(memberships.Name, pk, "there is no such workspace")
+			across(memberships.Name, pk, "there is no such workspace")
 			return true, nil
 		}
 		is, err := v.Has(memberTable, memberKey(nil, m.User))
@@ -101,7 +111,7 @@ func checkMemberships(w *storage.Walk, d *storage.View, report reporter) error {
 		}
 		pending, err := v.Has(pendingTable, memberKey(nil, m.User))
 		if err == nil && is != (m.RemovedAt == nil) && !pending {
-			report(memberships.Name, pk, "the members contradict it, and no change is noted")
+			across(memberships.Name, pk, "the members contradict it, and no change is noted")
 		}
 		return true, err
 	})

@@ -190,27 +190,6 @@ func Verify(ctx context.Context, binary, data string) error {
 	return nil
 }
 
-// verifyPart is Verify of a node that has no replica of some shards. The directory knows workspaces of
-// those, and without the directory's shard no workspace is known.
-func verifyPart(ctx context.Context, binary, data string) error {
-	out, err := exec.CommandContext(ctx, binary, "verify", "--data", data).CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	other := false
-	for line := range strings.Lines(string(out)) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "shard ") || strings.HasSuffix(line, "is no such workspace") || strings.HasSuffix(line, "is no workspace") || strings.HasSuffix(line, "the directory does not know it") {
-			continue
-		}
-		other = true
-	}
-	if !other && bytes.Contains(out, []byte("is damaged")) {
-		return nil
-	}
-	return fmt.Errorf("verify: %w\n%s", err, out)
-}
-
 // tail keeps the last part of what is written to it.
 type tail struct {
 	mu  sync.Mutex
