@@ -10,15 +10,15 @@ import (
 )
 
 // TestWaiters_NothingIsLeftBesideOneThatCanUseIt has requests come, look, and leave in any
-// order beside wake-ups for things of which one request each can have one. When all have
-// looked, no request that sleeps can use what is left.
+// order beside wake-ups for things of which one request each can have one, and of which kinds are
+// suspended and resumed. When all have looked, no request that sleeps can use what is left.
 func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		m := newWaitModel()
 		for range random.IntN(60) {
-			switch n := random.IntN(20); {
+			switch n := random.IntN(26); {
 			case n < 4:
 				m.come(random.IntN(anyClass+1), 1+random.IntN(1<<kindsOfThings-1))
 			case n < 6:
@@ -27,6 +27,16 @@ func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
 				m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(0)}}})
 			case n < 8 && len(m.things) > 0:
 				m.show(random.IntN(len(m.things)))
+			case n >= 24:
+				kind := random.IntN(kindsOfThings)
+				for range random.IntN(5) {
+					m.offer(kind)
+				}
+				m.suspend(kind)
+			case n >= 22:
+				m.resume(random.IntN(kindsOfThings))
+			case n >= 20:
+				m.park(random.IntN(kindsOfThings))
 			case len(m.clients) == 0:
 			case n < 9:
 				m.allow(random.Uint64(), random.IntN(kindsOfThings))
@@ -50,6 +60,10 @@ func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
 const (
 	kindsOfThings = 4
 	anyClass      = 2 // the number of classes
+	// maxThingsPassedOver is the number of suspended things that one look passes over.
+	maxThingsPassedOver = 1
+	// thingsParkedAtOnce is the number of things that one write parks.
+	thingsParkedAtOnce = 1
 )
 
 func classOf(kind int) int { return kind % anyClass }
@@ -58,8 +72,13 @@ func classOf(kind int) int { return kind % anyClass }
 type waitModel struct {
 	waiters   waiters
 	workspace [16]byte
-	things    []int // the kinds of those that nobody has taken
+	things    []int // the kinds of those that nobody has taken, and that are not parked
 	clients   []*waitClient
+	kinds     [kindsOfThings]struct {
+		suspended bool // requests pass over the things of the kind
+		parking   bool // a timer parks further ones
+		parked    int
+	}
 }
 
 // waitClient is a request: it looks, in two steps, and then sleeps or has what it wants.
@@ -84,6 +103,10 @@ func (m *waitModel) topic(n int) tracker.Topic { return tracker.Topic{0: 'c', 8:
 
 // offer adds a thing. Requests for its class and for any may have it.
 func (m *waitModel) offer(kind int) {
+	if m.kinds[kind].suspended {
+		m.kinds[kind].parked++
+		return
+	}
 	m.things = append(m.things, kind)
 	m.wakeFor(kind)
 }
@@ -94,8 +117,56 @@ func (m *waitModel) wakeFor(kind int) {
 
 // show makes a thing one of another kind of its class: other requests can use it.
 func (m *waitModel) show(i int) {
-	m.things[i] = (m.things[i] + anyClass) % kindsOfThings
-	m.wakeFor(m.things[i])
+	kind := (m.things[i] + anyClass) % kindsOfThings
+	m.things = slices.Delete(m.things, i, i+1)
+	m.offer(kind)
+}
+
+// suspend begins to park the things of a kind, as the service does with the sessions of a scope.
+func (m *waitModel) suspend(kind int) {
+	k := &m.kinds[kind]
+	if k.suspended {
+		return
+	}
+	k.suspended = true
+	k.parking = m.parkSome(kind)
+}
+
+// park continues to park the things of a kind. Looks may have passed over as many of them as they may,
+// and have met no others.
+func (m *waitModel) park(kind int) {
+	k := &m.kinds[kind]
+	if !k.parking {
+		return
+	}
+	if k.parking = m.parkSome(kind); !k.parking {
+		m.waiters.wake(m.workspace, []tracker.Wake{{Each: true}})
+	}
+}
+
+// parkSome parks things of a kind and reports whether some are left.
+func (m *waitModel) parkSome(kind int) (more bool) {
+	for range thingsParkedAtOnce {
+		i := slices.Index(m.things, kind)
+		if i < 0 {
+			return false
+		}
+		m.things = slices.Delete(m.things, i, i+1)
+		m.kinds[kind].parked++
+	}
+	return slices.Contains(m.things, kind)
+}
+
+// resume makes the things of a kind usable again. Those that were not parked yet wake nobody by themselves.
+func (m *waitModel) resume(kind int) {
+	k := m.kinds[kind]
+	m.kinds[kind].suspended, m.kinds[kind].parking, m.kinds[kind].parked = false, false, 0
+	if k.parking {
+		m.waiters.wake(m.workspace, []tracker.Wake{{Each: true}})
+	}
+	for range k.parked {
+		m.offer(kind)
+	}
 }
 
 // allow lets requests use things of one more kind; which has a bit for each of them.
@@ -113,7 +184,7 @@ func (m *waitModel) allow(which uint64, kind int) {
 // come begins a request with its first look.
 func (m *waitModel) come(class, uses int) {
 	c := &waitClient{class: class, uses: uses, before: m.waiters.wakes(m.workspace)}
-	if i := m.usable(c); i >= 0 {
+	if i, _ := m.usable(c); i >= 0 {
 		m.things = slices.Delete(m.things, i, i+1)
 		return
 	}
@@ -123,15 +194,23 @@ func (m *waitModel) come(class, uses int) {
 // asks reports whether a request asks for things of a kind.
 func (c *waitClient) asks(kind int) bool { return c.class == anyClass || c.class == classOf(kind) }
 
-// usable returns the place of a thing that a request can have. The newest comes first, which may not be the
-// one that it was woken for.
-func (m *waitModel) usable(c *waitClient) int {
+// usable returns the place of a thing that a request can have, or -1, and whether it has met others of its
+// class. The newest comes first, which may not be the one that it was woken for.
+func (m *waitModel) usable(c *waitClient) (at int, others bool) {
+	passed := 0
 	for i, kind := range slices.Backward(m.things) {
-		if c.asks(kind) && c.uses&(1<<kind) != 0 {
-			return i
+		switch {
+		case m.kinds[kind].suspended:
+			if passed++; passed > maxThingsPassedOver {
+				return -1, others
+			}
+		case c.asks(kind) && c.uses&(1<<kind) != 0:
+			return i, others
+		default:
+			others = others || c.asks(kind)
 		}
 	}
-	return -1
+	return -1, others
 }
 
 // step has a request do the next thing that it has to do, and reports whether there was one.
@@ -141,7 +220,8 @@ func (m *waitModel) step(c *waitClient) bool {
 		c.waiter = m.waiters.join(m.workspace, m.topic(c.class))
 		c.looks = m.waiters.missed(c.waiter, c.before)
 	case c.looks && !c.saw:
-		if i := m.usable(c); i >= 0 {
+		i, others := m.usable(c)
+		if i >= 0 {
 			var took []tracker.Topic
 			if c.class == anyClass {
 				took = []tracker.Topic{m.topic(classOf(m.things[i]))}
@@ -150,7 +230,7 @@ func (m *waitModel) step(c *waitClient) bool {
 			m.leave(c, m.waiters.served(c.waiter, took))
 			return true
 		}
-		c.saw, c.passes = true, slices.ContainsFunc(m.things, c.asks)
+		c.saw, c.passes = true, others
 	case c.looks:
 		c.looks, c.saw = m.waiters.rest(c.waiter, c.passes), false
 	default:
@@ -170,14 +250,19 @@ func (m *waitModel) leave(c *waitClient, used bool) {
 func (m *waitModel) check(t *testing.T, seed uint64) {
 	t.Helper()
 	for _, c := range m.clients {
-		if i := m.usable(c); i >= 0 {
+		if i, _ := m.usable(c); i >= 0 {
 			t.Fatalf("seed %d: a request that uses %b sleeps beside a thing of the kind %d", seed, c.uses, m.things[i])
 		}
 	}
 }
 
-// settle lets all requests go on until all sleep.
+// settle has the timers park all that is to be parked, and lets all requests go on until all sleep.
 func (m *waitModel) settle() {
+	for kind := range m.kinds {
+		for m.kinds[kind].parking {
+			m.park(kind)
+		}
+	}
 	for range 10_000 {
 		if !slices.ContainsFunc(slices.Clone(m.clients), m.step) {
 			return

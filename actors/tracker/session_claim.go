@@ -156,6 +156,7 @@ type claim struct {
 
 	room    map[string]int // by agent: number of further sessions that it may have
 	engaged map[string]bool
+	over    map[storage.ID]bool // by issue: whether claims pass over its sessions
 	seen    map[storage.ID]bool // by issue: whether the caller sees it
 }
 
@@ -190,7 +191,7 @@ func (q *claim) search() error {
 // find sets found and unseen, in the order of the queue. It writes nothing.
 func (q *claim) find() error {
 	q.found, q.unseen = nil, nil
-	q.room, q.engaged, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}
+	q.room, q.engaged, q.over, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}, map[storage.ID]bool{}
 	var provider []byte
 	if q.provider != "" {
 		provider = storage.Key(nil).Str(q.provider)
@@ -241,6 +242,16 @@ func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes, full bool, err error
 		q.engaged[at] = engaged
 	}
 	if engaged {
+		return false, false, nil
+	}
+	over, known := q.over[e.issue]
+	if !known {
+		if over, err = q.tx.passesOverIssue(e.issue); err != nil {
+			return false, false, err
+		}
+		q.over[e.issue] = over
+	}
+	if over {
 		return false, false, nil
 	}
 	seen, known := q.seen[e.issue]

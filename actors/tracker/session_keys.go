@@ -291,7 +291,9 @@ func (tx *Tx) parkFull(key string) error {
 	return tx.SetTimer(timerConcurrency, key, tx.now.Add(time.Millisecond))
 }
 
-// settleKeyOp continues what a command has left to do about a concurrency key.
+// settleKeyOp continues what a command has left to do about a concurrency key. Claims may have
+// parked as many sessions of the key as they may, and have looked at no others. So claims are
+// woken when nothing is left.
 var settleKeyOp = NewCommand[TimerIn, None]("SettleKey", "Park or release the sessions of a concurrency key", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err
@@ -301,7 +303,16 @@ var settleKeyOp = NewCommand[TimerIn, None]("SettleKey", "Park or release the se
 		return Reply{}, err
 	}
 	if free == 0 {
-		return Reply{Outcome: NoContent}, tx.parkFull(in.Subject)
+		err = tx.parkFull(in.Subject)
+	} else {
+		err = tx.offerPlaces(&freedPlace{key: in.Subject, all: true}, int(free))
 	}
-	return Reply{Outcome: NoContent}, tx.offerPlaces(&freedPlace{key: in.Subject, all: true}, int(free))
+	if err != nil {
+		return Reply{}, err
+	}
+	more, err := tx.hasTimer(in.Kind, in.Subject)
+	if err == nil && !more {
+		tx.wakeClaimers()
+	}
+	return Reply{Outcome: NoContent}, err
 }, Prompt)

@@ -57,7 +57,8 @@ func (tx *Tx) placeSessions(issue storage.ID, priority IssuePriority) error {
 	return nil
 }
 
-// placeSessionsOp goes on with the sessions of a changed issue.
+// placeSessionsOp goes on with the sessions of a changed issue. Claims may have passed over those
+// that were not parked yet, and that are not to be parked any more.
 var placeSessionsOp = NewCommand[TimerIn, None]("PlaceSessions", "Move further sessions of a changed issue in the queue", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err
@@ -70,7 +71,10 @@ var placeSessionsOp = NewCommand[TimerIn, None]("PlaceSessions", "Move further s
 	if err != nil || row == nil {
 		return Reply{Outcome: NoContent}, err
 	}
-	return Reply{Outcome: NoContent}, tx.placeSessions(issue, row.Value.Priority)
+	if err := tx.placeSessions(issue, row.Value.Priority); err != nil {
+		return Reply{}, err
+	}
+	return Reply{Outcome: NoContent}, tx.wakeForIssue(issue)
 }, Prompt)
 
 // maxActiveSessions is the number of unfinished sessions that an issue may have.

@@ -16,7 +16,9 @@ import (
 //
 // suspendScope and resumeScope are all that holds and budgets need. The command that calls them parks
 // or releases as many sessions as fit into its batch; a timer does the rest. Until then the
-// claims pass over the sessions of a suspended scope.
+// claims pass over the sessions of a suspended scope. A claim may have looked at no others, so
+// claims are woken when the scope has no session in the queue any more, and when it is resumed
+// before.
 
 // suspendedScopes caches the suspended scopes of a workspace, of which there are few.
 // Owned by the workspace's goroutine.
@@ -25,6 +27,8 @@ type suspendedScopes struct {
 	// changed is set if the running command has changed the scopes.
 	changed bool
 	scopes  [parkConcurrency]map[string]bool // by reason
+	// projects are the numbers of projects among the scopes. A session's project has to be read.
+	projects [parkConcurrency]int
 }
 
 func (s *suspendedScopes) forget() { *s = suspendedScopes{} }
@@ -60,6 +64,13 @@ func (tx *Tx) suspended(reason parkReason) (map[string]bool, error) {
 }
 
 func (s *suspendedScopes) set(reason parkReason, scope string, is bool) {
+	if is != s.scopes[reason][scope] && strings.HasPrefix(scope, scopeProject) {
+		if is {
+			s.projects[reason]++
+		} else {
+			s.projects[reason]--
+		}
+	}
 	if !is {
 		delete(s.scopes[reason], scope)
 		return
@@ -82,7 +93,8 @@ func (tx *Tx) suspendScope(reason parkReason, scope string) error {
 	}
 	tx.buffer.suspended.changed = true
 	tx.buffer.suspended.set(reason, scope, true)
-	return tx.settleScope(reason, scope)
+	_, err = tx.settleScope(reason, scope)
+	return err
 }
 
 // resumeScope ends the suspension of a scope, and releases its sessions, or parks them for the
@@ -97,7 +109,15 @@ func (tx *Tx) resumeScope(reason parkReason, scope string) error {
 	}
 	tx.buffer.suspended.changed = true
 	tx.buffer.suspended.set(reason, scope, false)
-	return tx.settleScope(reason, scope)
+	parking, err := tx.hasTimer(timerScope, scopeSubject(reason, scope))
+	if err != nil {
+		return err
+	}
+	if parking {
+		tx.wakeClaimers() // for the sessions that were not parked yet
+	}
+	_, err = tx.settleScope(reason, scope)
+	return err
 }
 
 // suspendedBy returns the first suspended scope of a reason that a session is in, or "".
@@ -111,20 +131,20 @@ func (tx *Tx) suspendedBy(reason parkReason, s *sessionRecord) (string, error) {
 			return scope, nil
 		}
 	}
-	for scope := range scopes {
-		if !strings.HasPrefix(scope, scopeProject) {
-			continue
-		}
-		issue, err := issues.Get(tx, issueKey(s.issue()))
-		if err != nil || issue == nil || issue.Value.ProjectID == nil {
-			return "", err
-		}
-		if of := scopeProject + *issue.Value.ProjectID; scopes[of] {
-			return of, nil
-		}
-		return "", nil
+	return tx.suspendedProject(reason, s.issue())
+}
+
+// suspendedProject returns the scope of an issue's project if it is suspended for a reason, or "".
+func (tx *Tx) suspendedProject(reason parkReason, issue storage.ID) (string, error) {
+	scopes, err := tx.suspended(reason)
+	if err != nil || tx.buffer.suspended.projects[reason] == 0 {
+		return "", err
 	}
-	return "", nil
+	project, err := tx.projectOf(issue)
+	if err != nil || project == "" || !scopes[scopeProject+project] {
+		return "", err
+	}
+	return scopeProject + project, nil
 }
 
 // passesOver reports whether claims pass over the sessions of an agent and a provider,
@@ -137,6 +157,20 @@ func (tx *Tx) passesOver(agent, provider []byte) (bool, error) {
 		}
 		if len(scopes) > 0 && (scopes[scopeWorkspace] || scopes[scopeAgent+unStr(agent)] || scopes[scopeProvider+unStr(provider)]) {
 			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// passesOverIssue reports whether claims pass over the sessions of an issue.
+func (tx *Tx) passesOverIssue(issue storage.ID) (bool, error) {
+	for _, reason := range [...]parkReason{parkBudget, parkHold} {
+		scopes, err := tx.suspended(reason)
+		if err != nil || len(scopes) > 0 && scopes[scopeIssue+issue.String()] {
+			return err == nil, err
+		}
+		if scope, err := tx.suspendedProject(reason, issue); err != nil || scope != "" {
+			return err == nil, err
 		}
 	}
 	return false, nil
@@ -161,26 +195,27 @@ func parseScopeSubject(subject string) (reason parkReason, scope string, ok bool
 }
 
 // settleScope parks the sessions of a scope that has been suspended, or releases those of
-// one that has been resumed, and sets the timer if some are left.
-func (tx *Tx) settleScope(reason parkReason, scope string) error {
+// one that has been resumed, and sets the timer if some are left. It reports whether it has
+// taken the last session of a suspended scope out of the claim queue.
+func (tx *Tx) settleScope(reason parkReason, scope string) (unqueued bool, err error) {
 	scopes, err := tx.suspended(reason)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var more bool
 	if scopes[scope] {
-		more, err = tx.parkScope(reason, scope)
+		unqueued, more, err = tx.parkScope(reason, scope)
 	} else {
 		more, err = tx.releaseScope(reason, scope)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	subject := scopeSubject(reason, scope)
 	if more {
-		return tx.SetTimer(timerScope, subject, tx.now.Add(time.Millisecond))
+		return unqueued, tx.SetTimer(timerScope, subject, tx.now.Add(time.Millisecond))
 	}
-	return tx.ClearTimer(timerScope, subject)
+	return unqueued, tx.ClearTimer(timerScope, subject)
 }
 
 var settleScopeOp = NewCommand[TimerIn, None]("SettleScope", "Park or release the sessions of a scope", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
@@ -188,7 +223,11 @@ var settleScopeOp = NewCommand[TimerIn, None]("SettleScope", "Park or release th
 	if !ok {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
-	return Reply{Outcome: NoContent}, tx.settleScope(reason, scope)
+	unqueued, err := tx.settleScope(reason, scope)
+	if unqueued {
+		tx.wakeClaimers()
+	}
+	return Reply{Outcome: NoContent}, err
 }, Prompt)
 
 // releaseScope gives sessions that are parked for a scope their place anew, and reports
@@ -224,32 +263,34 @@ const maxScanned = 5000
 
 // parkScope parks sessions of a suspended scope: those in the claim queue, and those that
 // are parked for a later reason. The row of the scope has the place where it goes on. It
-// reports whether some are left.
-func (tx *Tx) parkScope(reason parkReason, scope string) (more bool, err error) {
+// reports whether it has parked the last one of the queue, and whether some are left.
+func (tx *Tx) parkScope(reason parkReason, scope string) (unqueued, more bool, err error) {
 	key := suspensionKey(reason, scope)
 	at, err := tx.Value(suspensionTable, key, nil)
 	if err != nil || len(at) == 0 {
-		return false, err
+		return false, false, err
 	}
 	phase, from := parkReason(at[0]), at[1:]
 	if issue, is := strings.CutPrefix(scope, scopeIssue); is {
-		return tx.parkIssue(issue)
+		more, err = tx.parkIssue(issue)
+		return !more, more, err
 	}
 	budget := maxScanned
 	for {
 		var done bool
 		if from, done, err = tx.parkPhase(scope, phase, from, &budget); err != nil {
-			return false, err
+			return false, false, err
 		}
 		if !done {
 			break
 		}
+		unqueued = unqueued || phase == 0
 		if phase, from = max(phase, reason)+1, nil; phase > parkConcurrency {
-			return false, nil
+			return unqueued, false, nil
 		}
 	}
 	value := append([]byte{byte(phase)}, from...)
-	return true, tx.Writer().SetValue(suspensionTable, key, value)
+	return unqueued, true, tx.Writer().SetValue(suspensionTable, key, value)
 }
 
 // parkIssue parks the sessions of an issue.

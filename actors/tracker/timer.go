@@ -84,6 +84,15 @@ func (tx *Tx) ClearTimer(kind, subject string) error {
 	return nil
 }
 
+// hasTimer reports whether a timer is set.
+func (tx *Tx) hasTimer(kind, subject string) (bool, error) {
+	row, err := timers.Get(tx, timerKey(nil, kind, subject))
+	if err != nil {
+		return false, fmt.Errorf("read a timer: %w", err)
+	}
+	return row != nil, nil
+}
+
 // ReadDue calls fn with the timers of a shard that are due at now, the longest overdue first,
 // from a position on, until fn returns false. A nil position is the beginning. It returns the
 // time of the first timer that is not due yet, or zero if fn ended it or there is none. v
