@@ -307,14 +307,17 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 // roomForSession returns CONFLICT if an issue has as many unfinished sessions as it may
 // have.
 func (tx *Tx) roomForSession(issue storage.ID) error {
+	full, err := tx.isFull(issue)
+	if err == nil && full {
+		err = Conflict(fmt.Sprintf("The issue has %d sessions that have not ended, the most there can be.", maxActiveSessions), "Cancel some of them first.")
+	}
+	return err
+}
+
+// isFull reports whether an issue has as many unfinished sessions as it may have.
+func (tx *Tx) isFull(issue storage.ID) (bool, error) {
 	active, err := tx.activeSessions(issue)
-	if err != nil {
-		return err
-	}
-	if len(active) >= maxActiveSessions {
-		return Conflict(fmt.Sprintf("The issue has %d sessions that have not ended, the most there can be.", maxActiveSessions), "Cancel some of them first.")
-	}
-	return nil
+	return len(active) >= maxActiveSessions, err
 }
 
 // budgetEnds returns the time when a session with a maxDuration has used it up: counted from

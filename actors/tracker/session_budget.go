@@ -64,6 +64,8 @@ func (tx *Tx) escalate(issue storage.ID) error {
 	default:
 		t.Priority = PriorityUrgent
 	}
+	tx.escalates = true
 	_, err = tx.writeIssue(row, &escalated)
+	tx.escalates = false
 	return err
 }

@@ -8,7 +8,8 @@ import (
 
 // dispatchAssigned dispatches an issue to the agent that a write made its assignee,
 // unless that agent has an unfinished session of the issue (Decision 30), or gets one by this
-// command. was is nil for a new issue.
+// command. An escalation of an issue that has no room for a session dispatches it to nobody. was
+// is nil for a new issue.
 func (tx *Tx) dispatchAssigned(was *Issue, issue *storage.Row[Issue]) error {
 	t := &issue.Value
 	if t.AssigneeID == nil || was != nil && was.AssigneeID != nil && *was.AssigneeID == *t.AssigneeID {
@@ -27,6 +28,11 @@ func (tx *Tx) dispatchAssigned(was *Issue, issue *storage.Row[Issue]) error {
 	active, err := tx.Has(sessionActive, storage.Key(nil).ID(t.id()).Str(*t.AssigneeID))
 	if err != nil || active {
 		return err
+	}
+	if tx.escalates {
+		if full, err := tx.isFull(t.id()); err != nil || full {
+			return err
+		}
 	}
 	s, body, _, err := tx.addSession(&newSession{Issue: issue, AgentID: *t.AssigneeID})
 	if err != nil {

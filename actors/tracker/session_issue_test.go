@@ -3,6 +3,7 @@ package tracker
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 func TestAssigned_DispatchesTheAgent(t *testing.T) {
@@ -43,6 +44,53 @@ func TestAssigned_DispatchesTheAgent(t *testing.T) {
 	if n := count(); n != 4 {
 		t.Errorf("there are %d sessions", n)
 	}
+	f.verify()
+}
+
+// A session is ended for its budget also where the agent that its issue is then assigned to gets no
+// session, because the issue has as many as it may have.
+func TestAssigned_EscalationOfAnIssueWithoutRoom(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	triager := string(f.register(CreateAgentIn{Name: "T"}).ID)
+	f.run(f.admin, PatchTeam, &PatchTeamIn{ID: f.home.Team.ID, TriageAssigneeID: Some(triager)})
+	issue := f.work(PriorityLow)
+	f.putBudget("agent:spender", 1, -1, BudgetTotal)
+	spender := f.start(issue, "spender")
+	for n := range maxActiveSessions - 2 {
+		f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(fmt.Sprint(n))})
+	}
+	slow := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("slow"), SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
+	f.beat(spender, 2)
+	wantEscalated := func(id SessionID, assigned bool) {
+		t.Helper()
+		got := f.issueNow(issue.ID)
+		if s := f.session(id); s.Status != SessionCanceled || got.Status != StatusTriage || fromPtr(got.AssigneeID) != triager {
+			t.Errorf("the session is %s, the issue %s and assigned to %s", s.Status, got.Status, fromPtr(got.AssigneeID))
+		}
+		list := decode[SessionPage](t, f.run(f.admin, ListSessions, &ListSessionsIn{AgentID: Some(triager)}).Body).Sessions
+		if len(list) == 1 != assigned {
+			t.Errorf("the assignee has %d sessions", len(list))
+		}
+	}
+	wantEscalated(spender.Session.ID, false)
+	again := func() {
+		f.run(f.admin, PatchIssue, patchIn(issue.ID, "", IssuePatch{IssueFields: IssueFields{Status: Some(StatusTodo), AssigneeID: Opt[string]{Set: true, Null: true}}}))
+	}
+	again()
+	f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("more")})
+	f.pass(time.Minute)
+	wantEscalated(slow.ID, false)
+	// An issue that has room is dispatched, and any other write that has no room is refused.
+	again()
+	f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("more")})
+	_, err := f.try(f.admin, PatchIssue, patchIn(issue.ID, "", IssuePatch{IssueFields: IssueFields{Status: Some(StatusTriage)}}))
+	wantCode(t, err, CodeConflict)
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: f.claimOne().Session.ID})
+	last := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0]
+	f.putBudget("agent:"+last.Session.AgentID, 1, -1, BudgetTotal)
+	f.beat(last, 2)
+	wantEscalated(last.Session.ID, true)
 	f.verify()
 }
 

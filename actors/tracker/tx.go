@@ -22,6 +22,9 @@ type Tx struct {
 	// dispatches says of an agent whether this command dispatches the issue that it writes to
 	// the agent anyhow; nil if it dispatches it to nobody.
 	dispatches func(agent string) bool
+	// escalates is set while the command escalates an issue. A dispatch that this causes must not
+	// fail the command.
+	escalates bool
 	// leasesDue is the time of the next check of leases if this command has changed it;
 	// nil: the write buffer's value.
 	leasesDue *time.Time
