@@ -69,6 +69,10 @@ func (tx *Tx) whyWaits(s *sessionRecord) (*parking, error) {
 	if err != nil || !blocked {
 		return nil, err
 	}
+	// Decision 59: the closing of the issue ends a wait, and a dispatch of a closed one begins none.
+	if there, closed, err := tx.issueIsClosed(s.issue()); err != nil || there && closed {
+		return nil, err
+	}
 	return &parking{Reason: parkBlocked}, nil
 }
 

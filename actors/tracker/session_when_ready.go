@@ -16,7 +16,7 @@ import (
 const timerWhenReady = "session.ready"
 
 func init() {
-	afterUnblock = append(afterUnblock, (*Tx).settleWhenReady)
+	afterUnblock = append(afterUnblock, (*Tx).settleUnblocked)
 	afterClose = append(afterClose, (*Tx).settleWhenReady)
 }
 
@@ -42,7 +42,13 @@ func addWhenReady(e *storage.Entries, s *sessionRecord) {
 
 // settleWhenReady moves the sessions on that wait for an issue, if it is not blocked any
 // more, and cancels them if it is closed.
-func (tx *Tx) settleWhenReady(issue storage.ID) error {
+func (tx *Tx) settleWhenReady(issue storage.ID) error { return tx.settleWaiting(issue, false) }
+
+// settleUnblocked is settleWhenReady without the sessions that wait for something else first. Of a
+// closed issue these were dispatched after it was closed.
+func (tx *Tx) settleUnblocked(issue storage.ID) error { return tx.settleWaiting(issue, true) }
+
+func (tx *Tx) settleWaiting(issue storage.ID, unblocked bool) error {
 	keys, err := tx.rowKeys(sessionWhenReady, storage.Key(nil).ID(issue), maxUnblockedSessions+1)
 	if err != nil {
 		return fmt.Errorf("list the sessions that wait for an issue: %w", err)
@@ -50,17 +56,16 @@ func (tx *Tx) settleWhenReady(issue storage.ID) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	var there, closed bool
-	if there, err = issues.Record(tx, issueKey(issue), func(rec storage.Record) error {
-		closed = rec.Flags()&issueClosed != 0
-		return nil
-	}); err != nil || !there {
+	there, closed, err := tx.issueIsClosed(issue)
+	if err != nil || !there {
 		return err
 	}
 	if !closed {
 		if blocked, err := tx.blocked(issue); err != nil || blocked {
 			return err
 		}
+	}
+	if unblocked || !closed {
 		keys = keys[:onlyBlocked(keys)]
 	}
 	for i, pk := range keys {
@@ -73,6 +78,15 @@ func (tx *Tx) settleWhenReady(issue storage.ID) error {
 		tx.followers.moved++
 	}
 	return nil
+}
+
+// issueIsClosed reports whether an issue is there, and whether it is closed.
+func (tx *Tx) issueIsClosed(issue storage.ID) (there, closed bool, err error) {
+	there, err = issues.Record(tx, issueKey(issue), func(rec storage.Record) error {
+		closed = rec.Flags()&issueClosed != 0
+		return nil
+	})
+	return there, closed, err
 }
 
 // onlyBlocked returns the number of entries of sessions that wait for their issue and for

@@ -76,6 +76,44 @@ func TestWhenReady_IsCanceledIfTheIssueIsClosedFirst(t *testing.T) {
 	f.verify()
 }
 
+// A closed issue that is blocked keeps no session waiting, as one that is not blocked. Nor does the end
+// of the block cancel one that waits for something else.
+func TestWhenReady_OfAClosedIssue(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for _, isBlocked := range []bool{false, true} {
+		blocker, work, other := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
+		if isBlocked {
+			f.block(blocker.ID, work.ID)
+		}
+		f.close(work.ID)
+		before := f.dispatch(other.ID, DispatchIssueIn{})
+		at := f.dispatch(work.ID, DispatchIssueIn{AgentID: Some("a"), SessionOptions: SessionOptions{WhenReady: true}})
+		behind := f.dispatch(work.ID, DispatchIssueIn{AgentID: Some("b"), SessionOptions: SessionOptions{WhenReady: true, QueuedAfter: queuedBehind(string(before.ID))}})
+		last := f.dispatch(work.ID, DispatchIssueIn{AgentID: Some("c"), SessionOptions: SessionOptions{WhenReady: true, QueuedAfter: queuedBehind(string(behind.ID))}})
+		wantStatus := func(id SessionID, want SessionStatus) {
+			t.Helper()
+			if got := f.session(id).Status; got != want {
+				t.Errorf("blocked %t: the session is %s, want %s", isBlocked, got, want)
+			}
+		}
+		wantStatus(at.ID, SessionCreated)
+		wantStatus(behind.ID, SessionWaiting)
+		if err := f.report(f.admin, before.ID, SessionCompleted); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(behind.ID, SessionCreated)
+		f.close(blocker.ID)
+		wantStatus(at.ID, SessionCreated)
+		wantStatus(last.ID, SessionWaiting)
+		if err := f.report(f.admin, behind.ID, SessionCompleted); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(last.ID, SessionCreated)
+		f.verify()
+	}
+}
+
 // More sessions than a command moves are released by several.
 func TestWhenReady_ManyAtOnce(t *testing.T) {
 	t.Parallel()

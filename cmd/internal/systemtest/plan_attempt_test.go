@@ -72,7 +72,7 @@ func (m *plan) check() {
 			ended = 1
 		}
 		switch {
-		case s.awaitsIssue() && len(s.pending) == 0 && !m.blocked(s.issue):
+		case s.awaitsIssue() && len(s.pending) == 0 && !m.mustAwaitIssue(s):
 			panic(planFault{fmt.Sprintf("session %s is released and stays parked", s)})
 		case s.ends != s.revived+ended:
 			panic(planFault{fmt.Sprintf("session %s has ended %d times and was retried %d times", s, s.ends, s.revived)})

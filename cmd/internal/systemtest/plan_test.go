@@ -104,6 +104,11 @@ func (s *planSession) engaged() bool {
 // awaitsIssue reports whether a whenReady session has not been released.
 func (s *planSession) awaitsIssue() bool { return s.whenReady && s.status == "waiting" && !s.begun }
 
+// mustAwaitIssue reports whether a session that waits for nothing else waits for its issue.
+func (m *plan) mustAwaitIssue(s *planSession) bool {
+	return s.whenReady && s.issue.open() && m.blocked(s.issue)
+}
+
 // urgency is smaller for sessions that are claimed earlier.
 func (s *planSession) urgency() int {
 	return slices.Index([]string{"urgent", "high", "medium", "low"}, s.issue.priority)
@@ -187,15 +192,20 @@ func (m *plan) unrelate(from, to *planIssue) {
 	})
 }
 
-// released moves the sessions on that waited for an issue not to be blocked.
+// released moves the sessions on that waited for an issue not to be blocked, and for nothing else.
 func (m *plan) released(t *planIssue) {
 	for _, s := range m.sessions {
-		switch {
-		case s.issue != t || !s.awaitsIssue():
-		case !t.open():
-			m.end(s, "canceled")
-		case len(s.pending) == 0:
+		if s.issue == t && s.awaitsIssue() && len(s.pending) == 0 {
 			s.status = "created"
+		}
+	}
+}
+
+// closed cancels the sessions that wait for an issue which has been closed.
+func (m *plan) closed(t *planIssue) {
+	for _, s := range m.sessions {
+		if s.issue == t && s.awaitsIssue() {
+			m.end(s, "canceled")
 		}
 	}
 }
@@ -218,7 +228,7 @@ func (m *plan) setStatus(t *planIssue, status string) {
 		return
 	}
 	m.request(func() {
-		m.released(t)
+		m.closed(t)
 		m.noBlocker(m.blockedBy(t))
 		m.happen(func(c planCondition) bool { return c.issue == t && c.pr == "" })
 	})
@@ -277,7 +287,7 @@ func (m *plan) add(s *planSession, after []*planSession) {
 	case failed:
 		s.status = "waiting"
 		m.end(s, "canceled")
-	case len(s.pending) > 0, s.whenReady && m.blocked(s.issue):
+	case len(s.pending) > 0, m.mustAwaitIssue(s):
 		s.status = "waiting"
 	}
 }
@@ -298,7 +308,7 @@ func (m *plan) endAfter(s *planSession, status, attempt string) {
 			case status != "completed":
 				m.end(f, "canceled")
 			default:
-				if f.pending = slices.Delete(f.pending, i, i+1); len(f.pending) == 0 && (!f.whenReady || !m.blocked(f.issue)) {
+				if f.pending = slices.Delete(f.pending, i, i+1); len(f.pending) == 0 && !m.mustAwaitIssue(f) {
 					f.status = "created"
 				}
 			}
