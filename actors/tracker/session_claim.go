@@ -61,7 +61,7 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	if agent == "" && tx.Caller.Type == ActorAgent {
 		agent = tx.Caller.ID
 	}
-	q := claim{tx: tx, agent: agent, provider: in.Provider.Value, limit: cmp.Or(in.Limit, 1)}
+	q := claim{tx: tx, agent: agent, provider: in.Provider.Value, limit: cmp.Or(in.Limit, 1), most: maxPassedOver}
 	if err := q.search(); err != nil {
 		return Reply{}, err
 	}
@@ -146,6 +146,7 @@ type claim struct {
 	tx              *Tx
 	agent, provider string // empty for any
 	limit           int
+	most            int      // the number of sessions that a search looks at
 	found           [][]byte // primary keys
 	// hidden is set if the search skipped a session that this caller may not see. unseen are
 	// the primary keys of such sessions, at most maxUnseen, and passed those whose places were
@@ -154,6 +155,8 @@ type claim struct {
 	unseen [][]byte
 	passed map[string]bool
 
+	looked  int            // number of sessions
+	wanted  []byte         // provider as in keys
 	room    map[string]int // by agent: number of further sessions that it may have
 	engaged map[string]bool
 	over    map[storage.ID]bool // by issue: whether claims pass over its sessions
@@ -190,74 +193,96 @@ func (q *claim) search() error {
 
 // find sets found and unseen, in the order of the queue. It writes nothing.
 func (q *claim) find() error {
+	crowded, err := q.findInOrder(maxFullPassed)
+	if err != nil || !crowded {
+		return err
+	}
+	agents, all, err := q.queuesWithRoom()
+	if err != nil {
+		return err
+	}
+	if all {
+		return q.findByAgent(agents)
+	}
+	_, err = q.findInOrder(q.most)
+	return err
+}
+
+// begin forgets the outcome of a search before the next one.
+func (q *claim) begin() {
 	q.found, q.unseen = nil, nil
 	q.room, q.engaged, q.over, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}, map[storage.ID]bool{}
-	var provider []byte
-	if q.provider != "" {
-		provider = storage.Key(nil).Str(q.provider)
-	}
-	looked := 0
-	return q.tx.walkQueue(q.agent, func(e *queuedEntry, pk []byte) (bool, error) {
-		if looked++; looked > maxPassedOver {
-			return false, nil
-		}
-		if provider != nil && !bytes.Equal(e.provider, provider) {
-			return true, nil
-		}
-		over, err := q.tx.passesOver(e.agent, e.provider)
-		if err != nil || over {
-			return true, err
-		}
-		takes, full, err := q.canClaim(e, pk)
+	q.looked, q.wanted = 0, storage.Key(nil).Str(q.provider)
+}
+
+// findInOrder is find by one walk through the queue. crowded is set if it has met more than a number of
+// sessions whose agents are full.
+func (q *claim) findInOrder(mostFull int) (crowded bool, err error) {
+	q.begin()
+	passed := 0
+	err = q.tx.walkQueue(q.agent, func(e *queuedEntry, pk []byte) (bool, error) {
+		takes, full, err := q.look(e, pk)
 		if err != nil || full && q.agent != "" {
 			return false, err // the agent is full, and the claim is for no other
+		}
+		if full {
+			passed++
 		}
 		if takes {
 			q.found = append(q.found, append([]byte(nil), pk...))
 		}
-		return len(q.found) < q.limit, nil
+		crowded = passed > mostFull || passed > 0 && q.looked == q.most
+		return !crowded && len(q.found) < q.limit && q.looked < q.most, nil
 	})
+	return crowded, err
 }
 
-// canClaim reports whether a session can be given to the caller and, if not, whether its
-// agent has reached its limit.
-func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes, full bool, err error) {
+// look counts a session of the queue and reports whether it can be given to the caller and, if not,
+// whether its agent has reached its limit.
+func (q *claim) look(e *queuedEntry, pk []byte) (takes, full bool, err error) {
+	q.looked++
+	room, err := q.roomOf(e.agent)
+	if err != nil || room <= 0 {
+		return false, err == nil, err
+	}
+	if q.provider != "" && !bytes.Equal(e.provider, q.wanted) {
+		return false, false, nil
+	}
+	if over, err := q.tx.passesOver(e.agent, e.provider); err != nil || over {
+		return false, false, err
+	}
+	takes, err = q.canClaim(e, pk)
+	return takes, false, err
+}
+
+// canClaim reports whether a session of an agent that has room can be given to the caller.
+func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes bool, err error) {
 	agent := string(e.agent)
-	room, known := q.room[agent]
-	if !known {
-		if room, err = q.tx.roomOf(e.agent); err != nil {
-			return false, false, err
-		}
-		q.room[agent] = room
-	}
-	if room <= 0 {
-		return false, true, nil
-	}
 	at := agent + string(e.issue[:])
 	engaged, known := q.engaged[at]
 	if !known {
 		if engaged, err = q.tx.Has(sessionEngaged, append(storage.Key(nil), at...)); err != nil {
-			return false, false, err
+			return false, err
 		}
 		q.engaged[at] = engaged
 	}
 	if engaged {
-		return false, false, nil
+		return false, nil
 	}
 	over, known := q.over[e.issue]
 	if !known {
 		if over, err = q.tx.passesOverIssue(e.issue); err != nil {
-			return false, false, err
+			return false, err
 		}
 		q.over[e.issue] = over
 	}
 	if over {
-		return false, false, nil
+		return false, nil
 	}
 	seen, known := q.seen[e.issue]
 	if !known {
 		if seen, err = q.tx.hasIssue(e.issue); err != nil {
-			return false, false, err
+			return false, err
 		}
 		q.seen[e.issue] = seen
 	}
@@ -266,11 +291,22 @@ func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes, full bool, err error
 		if len(q.unseen) < maxUnseen {
 			q.unseen = append(q.unseen, bytes.Clone(pk))
 		}
-		return false, false, nil
+		return false, nil
 	}
 	q.room[agent]--
 	q.engaged[at] = true
-	return true, false, nil
+	return true, nil
+}
+
+// roomOf returns the number of further sessions that an agent may have beside those found.
+func (q *claim) roomOf(encoded []byte) (room int, err error) {
+	room, known := q.room[string(encoded)]
+	if !known {
+		if room, err = q.tx.roomOf(encoded); err == nil {
+			q.room[string(encoded)] = room
+		}
+	}
+	return room, err
 }
 
 // roomOf returns the number of further sessions that an agent may have; encoded is its

@@ -93,6 +93,7 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 			if err != nil {
 				return false, err
 			}
+			e.urgency = key.urgency
 			if agent != "" {
 				e.agent = start
 			}

@@ -1,0 +1,95 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// fullFixture has an agent at its limit with sessions at the front of the queue, and sessions of others
+// behind them.
+type fullFixture struct {
+	*agentFixture
+	full   Agent
+	behind []SessionID // in the order of the queue
+}
+
+func newFullFixture(t *testing.T, queued int) *fullFixture {
+	f := &fullFixture{agentFixture: newAgentFixture(t)}
+	f.full = f.register(CreateAgentIn{Name: "F", MaxConcurrentSessions: Some(int64(1))})
+	f.start(f.work(PriorityLow), string(f.full.ID))
+	var issue Issue
+	for n := range queued {
+		if n%900 == 0 {
+			issue = f.work(PriorityUrgent)
+		}
+		f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(string(f.full.ID))})
+	}
+	pair := f.register(CreateAgentIn{Name: "P", MaxConcurrentSessions: Some(int64(2))})
+	place := func(priority IssuePriority, agent, provider string) SessionID {
+		return f.dispatch(f.work(priority).ID, DispatchIssueIn{AgentID: Some(agent), Provider: Some(provider)}).ID
+	}
+	low := []SessionID{place(PriorityLow, "z", "p"), place(PriorityLow, string(pair.ID), "p"), place(PriorityLow, "y", "p")}
+	high := []SessionID{place(PriorityHigh, "y", "p"), place(PriorityHigh, string(pair.ID), "p"), place(PriorityHigh, "a", "p")}
+	place(PriorityHigh, "a", "q")
+	place(PriorityLow, string(pair.ID), "p") // one more than the agent may have
+	f.behind = slices.Concat(high, low)
+	return f
+}
+
+// claimUpTo claims sessions of a provider by searches that look at a number of sessions.
+func (f *fullFixture) claimUpTo(most, limit int) []ClaimedSession {
+	f.Helper()
+	op := NewCommand[None, ClaimedSessions]("claim", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		q := claim{tx: tx, provider: "p", limit: limit, most: most}
+		if err := q.search(); err != nil {
+			return Reply{}, err
+		}
+		body := []byte(`{"sessions":[`)
+		for n, pk := range q.found {
+			_, item, err := tx.claim(pk, 3600, maxClaimed)
+			if err != nil {
+				return Reply{}, err
+			}
+			if n > 0 {
+				body = append(body, ',')
+			}
+			body = append(body, item...)
+		}
+		return Reply{Body: append(body, `]}`...)}, nil
+	}, WithSecret)
+	return decode[ClaimedSessions](f, f.run(f.admin, op, &None{}).Body).Sessions
+}
+
+// A claim finds the sessions behind more of a full agent than it looks at, in the order of the queue.
+func TestClaim_FindsSessionsBehindAFullAgent(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]int{"one at a time": 1, "some": 4, "all": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFullFixture(t, 110)
+			var got []ClaimedSession
+			for range len(f.behind)/limit + 1 {
+				got = append(got, f.claimUpTo(100, limit)...)
+			}
+			if claimedIDs(got) != fmt.Sprint(f.behind) {
+				t.Errorf("claimed %s, want %v", claimedIDs(got), f.behind)
+			}
+			f.verify()
+		})
+	}
+}
+
+func TestClaim_LooksAtFewSessionsOfAFullAgent(t *testing.T) {
+	t.Parallel()
+	f := newFullFixture(t, maxFullPassed+10)
+	got := f.claim(ClaimSessionsIn{Limit: 50, Provider: Some("p"), LeaseSeconds: 3600})
+	if claimedIDs(got) != fmt.Sprint(f.behind) {
+		t.Errorf("claimed %s, want %v", claimedIDs(got), f.behind)
+	}
+	f.run(f.admin, PatchAgent, &PatchAgentIn{ID: string(f.full.ID), MaxConcurrentSessions: Some(int64(2))})
+	if got := f.claimOne(); got.Session.AgentID != string(f.full.ID) {
+		t.Errorf("claimed a session of %s, want one of the agent that has room again", got.Session.AgentID)
+	}
+	f.verify()
+}
