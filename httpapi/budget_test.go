@@ -264,8 +264,8 @@ func TestBudget_KnownWhereTheWorkspaceIsServed(t *testing.T) {
 	}
 }
 
-// The body of an operation that writes more than others counts twice, and one of more than
-// 1 MiB three times.
+// The body of an operation that writes more than others and a message to the tools count twice, and
+// a body of more than 1 MiB three times.
 func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 1 << 20} })
@@ -279,6 +279,14 @@ func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 		t.Errorf("a smaller one: %d %s", got.StatusCode, got.body)
 	}
 	refusedWith(t, b.do(t, "POST", largePath, largeBody()), "--workspace-bytes-in-flight")
+	b.engine.set(scoped(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{Body: []byte(`{}`)}, nil
+	}))
+	for kib, status := range map[int]int{200: 200, 700: 503} {
+		if got := b.do(t, "POST", sessionTools, callOf("log", `{"message":"`+strings.Repeat("x", kib<<10)+`"}`)); got.StatusCode != status {
+			t.Errorf("a message of %d KiB: %d %.200s", kib, got.StatusCode, got.body)
+		}
+	}
 	// A body that fits by itself is let in, and takes all there is.
 	var charged atomic.Int64
 	b = setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 2 << 20} })

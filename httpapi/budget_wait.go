@@ -166,11 +166,12 @@ func (s *Server) awaitBody(x *exchange) error {
 const renewAfter = 10 * time.Millisecond
 
 // charge returns what is charged for a body of size bytes. An operation that writes more than others
-// do holds that in memory, too, so each byte of its body counts twice. A large body counts for no more
+// do holds that in memory, too, and a message to the tools is copied before a tool gets its arguments,
+// so each byte of these bodies counts twice. A large body counts for no more
 // than there is: it is let in by itself if it fits as it is.
 func (s *Server) charge(x *exchange, size int) int {
 	if size <= defaultMaxBody+1 {
-		if x.route.Op != nil && x.route.Op.MaxWrites > 0 {
+		if x.route.tools || x.route.Op != nil && x.route.Op.MaxWrites > 0 {
 			return 2 * size
 		}
 		return size

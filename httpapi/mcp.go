@@ -68,7 +68,7 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 	if !served[m.method] {
 		return x.refuseMessage(m.unknownMethod(x.protocol()))
 	}
-	c := &toolCall{server: s, req: req, session: string(in.ID), issue: string(scope.IssueID), route: x.route}
+	c := &toolCall{server: s, req: req, session: string(in.ID), issue: string(scope.IssueID), route: x.route, arguments: m.arguments}
 	if t := s.tools.byName[m.tool]; t != nil && t.op.LongPoll {
 		if !s.await(x, c, t, m.arguments) {
 			return nil
@@ -132,7 +132,7 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), toolCallKey{}, c), c.req.Deadline.Add(speakSlack))
 	defer cancel()
 	out := &spoken{header: http.Header{}}
-	s.tools.handler.ServeHTTP(out, x.toSDK(ctx))
+	s.tools.handler.ServeHTTP(out, x.toSDK(ctx, m.forSDK))
 	if err := c.refusal.Load(); err != nil {
 		return *err
 	}
@@ -158,9 +158,9 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	return nil
 }
 
-// toSDK returns the request for the SDK: the body, the protocol's own headers, and
+// toSDK returns the request for the SDK: the message, the protocol's own headers, and
 // those that the SDK requires.
-func (x *exchange) toSDK(ctx context.Context) *http.Request {
+func (x *exchange) toSDK(ctx context.Context, message []byte) *http.Request {
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	for name, value := range x.ctx.Request.Header.All() {
 		if len(name) > len(mcpHeader) && strings.EqualFold(string(name[:len(mcpHeader)]), mcpHeader) {
@@ -169,7 +169,7 @@ func (x *exchange) toSDK(ctx context.Context) *http.Request {
 	}
 	return (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Path: "/"}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(bytes.NewReader(x.body)), ContentLength: int64(len(x.body)),
+		Header: header, Body: io.NopCloser(bytes.NewReader(message)), ContentLength: int64(len(message)),
 	}).WithContext(ctx)
 }
 
@@ -269,6 +269,8 @@ type toolCall struct {
 	// req is the request as it was admitted; each tool gets a copy.
 	req            *tracker.Request
 	session, issue string
+	// arguments are those of the tool. The SDK does not get them.
+	arguments []byte
 	// ready is the answer of a tool that was run before the SDK was asked.
 	ready *toolAnswer
 	// refusal is the error to answer the whole request with, instead of the SDK's answer.

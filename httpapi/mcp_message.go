@@ -50,6 +50,23 @@ type message struct {
 	method    string         // empty for an answer
 	tool      string         // of tools/call
 	arguments []byte
+	// forSDK is the message that the SDK gets.
+	forSDK []byte
+}
+
+const (
+	// maxForSDK bounds the message that the SDK gets, in bytes, and maxValuesForSDK its values. The
+	// SDK copies the message many times, and decodes _meta and capabilities into maps several times.
+	// The bytes in flight count it twice.
+	maxForSDK       = 64 << 10
+	maxValuesForSDK = 1000
+)
+
+// callParams are the params of tools/call.
+type callParams struct {
+	Name      string         `json:"name"`
+	Arguments jsontext.Value `json:"arguments,omitzero"`
+	Others    jsontext.Value `json:",embed"`
 }
 
 // parseMessage reads a message.
@@ -92,15 +109,43 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "The request has no id.")
 	}
 	if m.method == methodCall {
-		var params struct {
-			Name      string         `json:"name"`
-			Arguments jsontext.Value `json:"arguments"`
-		}
+		var params callParams
 		if jsonv2.Unmarshal(wire.Params, &params) == nil { // else the SDK reports the fault
 			m.tool, m.arguments = params.Name, params.Arguments
+			if params.Arguments != nil {
+				params.Arguments = nil
+				var err error
+				if wire.Params, err = jsonv2.Marshal(&params); err != nil { // it was read without one
+					return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "The params can't be read.")
+				}
+			}
+		}
+	}
+	if m.asks() {
+		if refused := m.prepareForSDK(wire.Params); refused != nil {
+			return nil, refused
 		}
 	}
 	return m, nil
+}
+
+// prepareForSDK makes the message for the SDK of the parts that it needs. Params of tools/call are
+// without the arguments, which the tool gets from here.
+func (m *message) prepareForSDK(params jsontext.Value) *rpcRefusal {
+	if len(m.id)+len(m.method)+len(params) > maxForSDK || tracker.TooMany(params, maxValuesForSDK) {
+		return m.refuse(http.StatusBadRequest, rpcInvalid, fmt.Sprintf("Without the arguments of a tool, a message may have at most %d KiB and %d JSON values.", maxForSDK>>10, maxValuesForSDK))
+	}
+	whole, err := jsonv2.Marshal(&struct {
+		Version string         `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id,omitzero"`
+		Method  string         `json:"method"`
+		Params  jsontext.Value `json:"params,omitzero"`
+	}{"2.0", m.id, m.method, params})
+	if err != nil {
+		return m.refuse(http.StatusBadRequest, rpcInvalid, "The message can't be read.")
+	}
+	m.forSDK = whole
+	return nil
 }
 
 // unreadable returns the refusal of a body that is not a message.

@@ -238,9 +238,9 @@ func (c *toolCall) run(t *tool, arguments []byte) (reply tracker.Reply, err erro
 }
 
 // handle is the tool's mcp.ToolHandler.
-func (t *tool) handle(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (t *tool) handle(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c := ctx.Value(toolCallKey{}).(*toolCall)
-	reply, err := c.run(t, call.Params.Arguments)
+	reply, err := c.run(t, c.arguments)
 	if err == nil {
 		if reply.Replayed {
 			c.replayed.Store(true)

@@ -26,3 +26,39 @@ func TooDeep(body []byte, most int) int {
 	}
 	return -1
 }
+
+// TooMany reports whether a JSON text has more than most values: objects, arrays and all that
+// they contain, without the names. It is called before the text is decoded into maps or into
+// values of any type, of which each takes up to some hundred bytes.
+func TooMany(text []byte, most int) bool {
+	if bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) < most {
+		return false // the case of most texts
+	}
+	count, opened, quoted := 1, false, false
+	for i := 0; i < len(text) && count <= most; i++ {
+		c := text[i]
+		if quoted {
+			switch c {
+			case '\\':
+				i++
+			case '"':
+				quoted = false
+			}
+			continue
+		}
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case ']', '}':
+			opened = false
+		case ',':
+			count++
+		}
+		if opened {
+			count++ // the first in an array or object
+		}
+		opened = c == '[' || c == '{'
+		quoted = c == '"'
+	}
+	return count > most
+}
