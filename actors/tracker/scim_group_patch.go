@@ -1,9 +1,13 @@
 package tracker
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // PatchSCIMGroupIn changes a group.
@@ -64,6 +68,10 @@ func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup, members *scimMembership) (er
 	if p.selects || p.sub != "" {
 		return scimRefusal(scimInvalidPath, "A path names an attribute that groups do not have.")
 	}
+	if err := e.decode(); err != nil {
+		return err
+	}
+	defer func() { e.value = nil }() // it is decoded for one edit at a time
 	switch p.attribute {
 	case "displayname":
 		name, err := e.text(200)
@@ -168,7 +176,7 @@ func (e *scimEdit) applyMembers(tx *Tx, members *scimMembership) error {
 		}
 		return nil
 	}
-	if e.value == nil {
+	if isNull(e.raw) {
 		if e.add {
 			return scimRefusal(scimInvalidValue, "There is no member to add.")
 		}
@@ -191,19 +199,33 @@ func (e *scimEdit) applyMembers(tx *Tx, members *scimMembership) error {
 	return members.addAll(tx, who)
 }
 
-// memberIDs returns the ids of users in a value.
-func (e *scimEdit) memberIDs() ([]UserID, error) {
-	values, ok := scimObjects(e.value)
-	if !ok {
-		return nil, scimRefusal(scimInvalidValue, "members must be an array of objects.")
+// memberIDs returns the ids of users in a value: an object, or an array of objects. They are decoded
+// one after another, since there may be as many as fit into maxSCIMGroupBody.
+func (e *scimEdit) memberIDs() (who []UserID, err error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(e.raw))
+	many := dec.PeekKind() == '['
+	if many {
+		if _, err := dec.ReadToken(); err != nil {
+			return nil, unreadableSCIM()
+		}
 	}
-	who := make([]UserID, 0, len(values))
-	for _, value := range values {
-		id, ok := scimProperty(value, "value").(string)
-		if !ok || id == "" || !indexable(id) {
+	for !many || dec.PeekKind() != ']' {
+		if dec.PeekKind() != '{' {
+			return nil, scimRefusal(scimInvalidValue, "members must be an array of objects.")
+		}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, unreadableSCIM()
+		}
+		var one struct {
+			Value string `json:"value"` // in any case, with encoding/json
+		}
+		if json.Unmarshal(value, &one) != nil || one.Value == "" || !indexable(one.Value) {
 			return nil, scimRefusal(scimInvalidValue, "A member's value must be the id of a user.")
 		}
-		who = append(who, UserID(id))
+		if who = append(who, UserID(one.Value)); !many {
+			break
+		}
 	}
 	return who, nil
 }

@@ -1,11 +1,14 @@
 package tracker
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // SCIMOperation is one operation of a PATCH.
@@ -24,11 +27,20 @@ type SCIMOperations struct {
 type scimEdit struct {
 	add, remove bool // neither: replace
 	path        scimPath
-	value       any // as decoded by encoding/json; nil for none
+	raw         json.RawMessage // the value; empty for none
+	value       any             // raw as decode leaves it; nil for none
 }
 
+const (
+	// maxSCIMEdits limits the attributes that the operations of a PATCH name.
+	maxSCIMEdits = 10_000
+	// maxSCIMValues limits the JSON values in the value of an attribute other than members.
+	maxSCIMValues = 10_000
+)
+
 // edits parses the operations of a PATCH. An operation without a path is split into one
-// for each attribute of its value.
+// for each attribute of its value. Values are decoded when they are applied: those of
+// several operations must not be in memory as maps at the same time.
 func (o *SCIMOperations) edits() ([]scimEdit, error) {
 	var edits []scimEdit
 	for i := range o.Operations {
@@ -43,11 +55,7 @@ func (o *SCIMOperations) edits() ([]scimEdit, error) {
 		default:
 			return nil, scimRefusal("invalidSyntax", fmt.Sprintf("Operations[%d].op must be add, remove or replace.", i))
 		}
-		if len(op.Value) > 0 {
-			if err := json.Unmarshal(op.Value, &e.value); err != nil {
-				return nil, scimRefusal("invalidSyntax", fmt.Sprintf("Operations[%d].value can't be read.", i))
-			}
-		}
+		e.raw = op.Value
 		if path := op.Path.Or(""); path != "" {
 			var err error
 			if e.path, err = parseSCIMPath(path); err != nil {
@@ -56,21 +64,69 @@ func (o *SCIMOperations) edits() ([]scimEdit, error) {
 			edits = append(edits, e)
 			continue
 		}
-		attributes, ok := e.value.(map[string]any)
-		if e.remove || !ok {
+		if e.remove || len(e.raw) == 0 || e.raw[0] != '{' {
 			return nil, scimRefusal(scimNoTarget, fmt.Sprintf("Operations[%d] has neither a path nor a value that names attributes.", i))
 		}
-		for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		attributes, err := scimAttributes(e.raw, maxSCIMEdits-len(edits))
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attributes {
 			one := e
-			var err error
-			if one.path, err = parseSCIMPath(name); err != nil {
+			if one.path, err = parseSCIMPath(a.name); err != nil {
 				return nil, err
 			}
-			one.value = attributes[name]
+			one.raw = a.value
 			edits = append(edits, one)
 		}
 	}
 	return edits, nil
+}
+
+// scimNamed is an attribute in a value.
+type scimNamed struct {
+	name  string
+	value json.RawMessage
+}
+
+// scimAttributes returns the attributes of an object, sorted by name, and refuses more than most.
+func scimAttributes(object json.RawMessage, most int) (all []scimNamed, err error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true)) // the body has none
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, unreadableSCIM()
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, unreadableSCIM()
+		}
+		a := scimNamed{name: name.String()} // the token is not valid after the next call
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, unreadableSCIM()
+		}
+		if a.value = bytes.Clone(value); len(all) == most {
+			return nil, scimRefusal(scimInvalidValue, fmt.Sprintf("The operations name more than %d attributes.", maxSCIMEdits))
+		}
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b scimNamed) int { return strings.Compare(a.name, b.name) })
+	return all, nil
+}
+
+func unreadableSCIM() error { return scimRefusal("invalidSyntax", "A value can't be read.") }
+
+// decode decodes the value.
+func (e *scimEdit) decode() error {
+	switch {
+	case len(e.raw) == 0:
+		return nil
+	case TooMany(e.raw, maxSCIMValues):
+		return scimRefusal(scimInvalidValue, fmt.Sprintf("%s must have at most %d JSON values.", e.path.attribute, maxSCIMValues))
+	case json.Unmarshal(e.raw, &e.value) != nil:
+		return unreadableSCIM()
+	}
+	return nil
 }
 
 // text returns the value of an edit of a single text, or nil to remove it.
@@ -102,8 +158,10 @@ func scimTruth(value any) (bool, error) {
 			return false, nil
 		}
 	}
-	return false, scimRefusal(scimInvalidValue, "active must be true or false.")
+	return false, scimNotTruth()
 }
+
+func scimNotTruth() error { return scimRefusal(scimInvalidValue, "active must be true or false.") }
 
 // scimObjects parses a value that is an object or an array of objects.
 func scimObjects(value any) ([]map[string]any, bool) {
@@ -156,6 +214,10 @@ func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 	if p.selects && p.attribute != "emails" || p.sub != "" && p.attribute != "emails" && p.attribute != "name" {
 		return scimRefusal(scimInvalidPath, "A path names an attribute that users do not have.")
 	}
+	if err := e.decode(); err != nil {
+		return err
+	}
+	defer func() { e.value = nil }() // it is decoded for one edit at a time
 	switch p.attribute {
 	case "username":
 		name, err := e.text(255)
@@ -191,7 +253,11 @@ func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 
 // keepsID refuses to change a resource's id. Some providers send the present one.
 func (e *scimEdit) keepsID(id string) error {
-	if e.path.attribute != "id" || !e.remove && e.path.sub == "" && e.value == id {
+	if e.path.attribute != "id" {
+		return nil
+	}
+	var sent string
+	if !e.remove && e.path.sub == "" && json.Unmarshal(e.raw, &sent) == nil && sent == id {
 		return nil
 	}
 	return scimRefusal(scimMutability, "id can't be changed.")

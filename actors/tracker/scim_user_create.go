@@ -40,6 +40,9 @@ func (in *SCIMUserIn) Validate(faults *Faults) {
 // active returns the value of Active, if there is one.
 func (in *SCIMUserIn) active() (Opt[bool], error) {
 	var value any
+	if TooMany(in.Active, 1) {
+		return Opt[bool]{}, scimNotTruth()
+	}
 	if len(in.Active) == 0 || json.Unmarshal(in.Active, &value) != nil || value == nil {
 		return Opt[bool]{}, nil
 	}
