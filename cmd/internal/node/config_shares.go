@@ -43,6 +43,11 @@ const (
 	oneBody = 25 * mebibyte
 	// leastBytes is the least default of Shares.Bytes. It is enough for two bodies.
 	leastBytes = 64 * mebibyte
+	// connectionMemory is the memory for which a node that others reach takes one more connection,
+	// beyond the first restMemory. A client that has not sent all of a header, and so not its
+	// credential, takes some 40 KiB at most.
+	connectionMemory = 28 << 10
+	restMemory       = 64 * mebibyte
 )
 
 // limits gives the bounds with their defaults.
@@ -66,19 +71,21 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 	}
 	// With a proxy on the machine that is not named, all clients have one address.
 	addresses := !loopback(c.HTTP) || len(s.TrustedProxies) > 0
+	connections := int((max(c.memory(), minMemory) - restMemory) / connectionMemory)
 	if c.exposed() {
-		s.MaxConnections = cmp.Or(s.MaxConnections, 16_384)
-		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, 2048), cmp.Or(s.WorkspaceStreams, 1024)
+		connections = min(connections, 16_384)
+		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, connections/8), cmp.Or(s.WorkspaceStreams, connections/16)
 		c.bytesInFlight(&s, 256*mebibyte, 64*mebibyte, 64*mebibyte)
 		s.WorkspacesPerUser = cmp.Or(s.WorkspacesPerUser, 100)
 	} else {
-		s.MaxConnections = cmp.Or(s.MaxConnections, 32_768)
+		connections = min(2*connections, 32_768)
 		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, 20_000), cmp.Or(s.WorkspaceStreams, 8192)
 		c.bytesInFlight(&s, 2048*mebibyte, 1024*mebibyte, 256*mebibyte)
 	}
+	s.MaxConnections = cmp.Or(s.MaxConnections, connections)
 	l.Bytes, l.WorkspaceBytes, l.AnonymousBytes = int64(s.Bytes), int64(s.WorkspaceBytes), int64(s.AnonymousBytes)
 	if c.exposed() && addresses {
-		s.AddressConnections, s.AddressWaiting = cmp.Or(s.AddressConnections, 2048), cmp.Or(s.AddressWaiting, 1024)
+		s.AddressConnections, s.AddressWaiting = cmp.Or(s.AddressConnections, connections/8), cmp.Or(s.AddressWaiting, connections/16)
 		s.OnboardingRate, s.AnonymousRate, s.SignInRate = cmp.Or(s.OnboardingRate, "20/h"), cmp.Or(s.AnonymousRate, "6000/m"), cmp.Or(s.SignInRate, "60/m")
 		l.AddressBytes = min(l.AnonymousBytes, max(l.AnonymousBytes/4, oneBody))
 	}

@@ -77,6 +77,40 @@ func TestConfig_BytesInFlight(t *testing.T) {
 	}
 }
 
+// The connections follow from --memory: a stranger takes some 40 KiB by each. Those of one
+// address and of one workspace are parts of them.
+func TestConfig_Connections(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		http                        string
+		memory                      uint64 // MiB; 0: the default
+		connections, address, waits int
+	}{
+		{":8080", 128, 2340, 292, 146},
+		{":8080", 256, 7021, 877, 438},
+		{":8080", 0, 16_384, 2048, 1024},
+		{":8080", 12 << 10, 16_384, 2048, 1024},
+		{"127.0.0.1:8080", 128, 4680, 0, 0},
+		{"127.0.0.1:8080", 0, 32_768, 0, 0},
+		{"127.0.0.1:8080", 12 << 10, 32_768, 0, 0},
+	} {
+		c := sane()
+		c.HTTP, c.Memory = row.http, row.memory<<20
+		s, _, err := c.limits()
+		if err != nil || s.MaxConnections != row.connections || s.AddressConnections != row.address || s.AddressWaiting != row.waits {
+			t.Errorf("%s with %d MiB: %+v, %v", row.http, row.memory, s, err)
+		}
+		if row.address != 0 && (s.WorkspaceWaiting != row.address || s.WorkspaceStreams != row.waits) {
+			t.Errorf("%s with %d MiB: %d waiting and %d streams of a workspace", row.http, row.memory, s.WorkspaceWaiting, s.WorkspaceStreams)
+		}
+	}
+	c := sane()
+	c.HTTP, c.Memory, c.Shares.MaxConnections = ":8080", 128<<20, 50_000
+	if s, _, err := c.limits(); err != nil || s.MaxConnections != 50_000 || s.AddressConnections != 292 {
+		t.Errorf("with --max-connections: %+v, %v", s, err)
+	}
+}
+
 func TestConfig_Shares(t *testing.T) {
 	t.Parallel()
 	c := sane()
