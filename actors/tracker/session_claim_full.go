@@ -24,6 +24,7 @@ const (
 // queuesWithRoom returns the agents with sessions in the queue that have room for one. all is false
 // if there are more agents than maxQueues.
 func (q *claim) queuesWithRoom() (agents []string, all bool, err error) {
+	q.begin() // what a search has found takes no room
 	cursor, err := q.tx.Cursor(sessionQueueByAgent)
 	if err != nil {
 		return nil, false, fmt.Errorf("list the agents with queued sessions: %w", err)

@@ -93,3 +93,23 @@ func TestClaim_LooksAtFewSessionsOfAFullAgent(t *testing.T) {
 	}
 	f.verify()
 }
+
+// A session in front of those of the full agent is claimed with those behind, also if its agent has room
+// for no other: the search that stopped at the full agent had found it.
+func TestClaim_FindsSessionsInFrontOfAFullAgent(t *testing.T) {
+	t.Parallel()
+	f := &fullFixture{agentFixture: newAgentFixture(t)}
+	one := f.register(CreateAgentIn{Name: "O", MaxConcurrentSessions: Some(int64(1))})
+	front := f.dispatch(f.work(PriorityUrgent).ID, DispatchIssueIn{AgentID: Some(string(one.ID)), Provider: Some("p")}).ID
+	f.full = f.register(CreateAgentIn{Name: "F", MaxConcurrentSessions: Some(int64(1))})
+	f.start(f.work(PriorityLow), string(f.full.ID))
+	issue := f.work(PriorityHigh)
+	for range 110 {
+		f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(string(f.full.ID)), Provider: Some("p")})
+	}
+	behind := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("z"), Provider: Some("p")}).ID
+	if got := f.claimUpTo(100, 5); claimedIDs(got) != fmt.Sprint([]SessionID{front, behind}) {
+		t.Errorf("claimed %s, want %s and %s", claimedIDs(got), front, behind)
+	}
+	f.verify()
+}
