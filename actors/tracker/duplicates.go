@@ -24,6 +24,10 @@ const (
 	// alone, none of whose combinations occurs.
 	maxRead     = 500_000
 	maxCompared = 50_000
+	// An issue that has to be read counts once more for each comparedTitle bytes of its title, whose
+	// words are brought to their stems, and for each comparedRecord bytes of its record.
+	comparedTitle  = 100
+	comparedRecord = 2 << 10
 )
 
 // duplicates searches for the issues whose titles are closest to a new one's.
@@ -33,7 +37,7 @@ type duplicates struct {
 	mask     uint64 // its signature
 	best     []duplicate
 	filter   storage.SignatureFilter // counts the postings that were read
-	compared int                     // postings, see maxCompared
+	compared int                     // postings and what reading issues takes, see maxCompared
 	closed   int                     // issues that were looked at
 	rows     *storage.Cursor         // of issues; nil until there is one to compare
 	// open walks the issues that are not closed; openAt is where it was last in each

@@ -120,6 +120,7 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) (second uint64, err 
 	if err := json.Unmarshal(rec.JSON(), &like); err != nil {
 		return second, fmt.Errorf("read an issue: %w", err)
 	}
+	d.compared += len(like.Title)/comparedTitle + len(rec.JSON())/comparedRecord
 	if !like.mayRepeat() {
 		d.closed++
 		return second, nil

@@ -263,6 +263,34 @@ func TestPossibleDuplicates_OfChangedTitles(t *testing.T) {
 	}
 }
 
+// What an issue counts for the bound of a search follows from what reading it takes.
+func TestPossibleDuplicates_LongIssuesCountMore(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	words := strings.Repeat("words ", 160) // 960 bytes
+	for _, row := range []struct {
+		in   CreateIssueIn
+		want int
+	}{
+		{CreateIssueIn{Title: "The nightly build failed", IssueFields: IssueFields{Description: Some(strings.Repeat("x", 1000))}}, 0},
+		{CreateIssueIn{Title: words}, 9},
+		{CreateIssueIn{Title: "Long", IssueFields: IssueFields{Description: Some(strings.Repeat("x", 200<<10))}}, 100},
+		{CreateIssueIn{Title: words, IssueFields: IssueFields{IsDraft: Some(true), Description: Some(strings.Repeat("x", 200<<10))}}, 109},
+	} {
+		id, _ := storage.ParseID(w.create(row.in).ID)
+		w.run(&w.ann, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+			d := duplicates{tx: tx, terms: 1}
+			if _, err := d.compare(storage.DocOf(id), titleTerms("Other")); err != nil {
+				return Reply{}, err
+			}
+			if d.compared != row.want {
+				t.Errorf("%.20s counts %d more, want %d", row.in.Title, d.compared, row.want)
+			}
+			return Reply{}, d.rows.Close()
+		}), &None{})
+	}
+}
+
 // TestCheckSearch_FindsWhatIsWrong spoils the index in each of its parts.
 func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
