@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"bytes"
 	stdjson "encoding/json"
 	"fmt"
 	"maps"
@@ -56,6 +55,16 @@ func mask(secret string) string {
 // other unknown properties are (Decision 3).
 func ignoresKey(t ChannelType, key string) bool { return !slices.Contains(channelKeys[t], key) }
 
+// isChannelKey reports whether a key is one of some type's config.
+func isChannelKey(key string) bool {
+	for _, keys := range channelKeys {
+		if slices.Contains(keys, key) {
+			return true
+		}
+	}
+	return false
+}
+
 // configFaults adds the faults of a config for a type of channel, from which the ignored
 // keys were removed.
 func configFaults(t ChannelType, config map[string]string, faults *Faults) {
@@ -102,23 +111,19 @@ type configPatch map[string]*string
 
 // readConfigPatch decodes the object of a PATCH.
 func readConfigPatch(raw []byte, faults *Faults) configPatch {
-	var fields map[string]stdjson.RawMessage
-	if err := stdjson.Unmarshal(raw, &fields); err != nil {
+	patch := configPatch{}
+	err := eachProperty(raw, func(key string, raw []byte) error {
+		var value *string
+		if err := stdjson.Unmarshal(raw, &value); err != nil {
+			faults.Add("config."+key, "Must be a string, or null to take it away.")
+		} else if isChannelKey(key) {
+			patch[key] = value
+		}
+		return nil
+	})
+	if err != nil {
 		faults.Add("config", "Must be an object.")
 		return nil
-	}
-	patch := configPatch{}
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		if bytes.Equal(fields[key], []byte("null")) {
-			patch[key] = nil
-			continue
-		}
-		var value string
-		if err := stdjson.Unmarshal(fields[key], &value); err != nil {
-			faults.Add("config."+key, "Must be a string, or null to take it away.")
-			continue
-		}
-		patch[key] = &value
 	}
 	return patch
 }

@@ -245,6 +245,10 @@ func (l *importedLine) fault(format string, args ...any) error {
 // maxImportDepth bounds how deep the JSON of a line may be nested.
 const maxImportDepth = 100
 
+// maxImportValues bounds the JSON values of a line. No line of an export has as many: the JSON that a
+// record keeps as it came has less than 1 MiB.
+const maxImportValues = 600_000
+
 // parseLines reads the lines of a request.
 func parseLines(body []byte) ([]importedLine, error) {
 	var lines []importedLine
@@ -259,6 +263,9 @@ func parseLines(body []byte) ([]importedLine, error) {
 		place := fmt.Sprintf("body[%d]", len(lines)) // the line has no number yet
 		if at := TooDeep(text, maxImportDepth); at >= 0 {
 			return nil, BadRequest(Fault{Path: place, Message: fmt.Sprintf("Is nested more than %d levels deep.", maxImportDepth)})
+		}
+		if TooMany(text, maxImportValues) {
+			return nil, BadRequest(Fault{Path: place, Message: fmt.Sprintf("Has more than %d JSON values.", maxImportValues)})
 		}
 		err := strictJSON(text)
 		if err == nil {

@@ -81,8 +81,14 @@ func commsMessage(body []byte) (*receiveMessageIn, error) {
 	if len(call.Message) == 0 || call.Message[0] != '{' {
 		return nil, nil
 	}
-	var fields map[string]stdjson.RawMessage
-	if err := stdjson.Unmarshal(call.Message, &fields); err != nil {
+	fields := map[string]stdjson.RawMessage{"from": nil, "subject": nil, "text": nil, "threadId": nil}
+	err := eachProperty(call.Message, func(name string, value []byte) error {
+		if _, used := fields[name]; used {
+			fields[name] = bytes.Clone(value)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, BadRequest(Fault{Path: "message", Message: "The message can't be read."})
 	}
 	m := &receiveMessageIn{From: "unknown"}

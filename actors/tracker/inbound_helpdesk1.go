@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"html"
 	"strings"
@@ -88,8 +89,31 @@ type helpdeskConversation struct {
 	// ConversationMessage is the name of Source in older versions.
 	ConversationMessage *helpdeskPart `json:"conversation_message"`
 	Parts               struct {
-		List []helpdeskPart `json:"conversation_parts"`
+		List helpdeskParts `json:"conversation_parts"`
 	} `json:"conversation_parts"`
+}
+
+// helpdeskParts are the parts of a conversation that its ticket gets. Of the others, of which there may
+// be any number, none is kept.
+type helpdeskParts []helpdeskPart
+
+// UnmarshalJSON decodes the parts one after another.
+func (l *helpdeskParts) UnmarshalJSON(b []byte) error {
+	dec := stdjson.NewDecoder(bytes.NewReader(b))
+	if begin, err := dec.Token(); err != nil || begin != stdjson.Delim('[') {
+		var none []helpdeskPart
+		return stdjson.Unmarshal(b, &none) // the error, or null
+	}
+	for dec.More() {
+		var p helpdeskPart
+		if err := dec.Decode(&p); err != nil {
+			return err
+		}
+		if p.outside() && len(*l) < maxParts && p.text() != "" {
+			*l = append(*l, p)
+		}
+	}
+	return nil
 }
 
 // helpdeskID is an id, which some versions encode as a number.
@@ -137,6 +161,9 @@ func (p *helpdeskPart) from() string {
 	return name + " <" + email + ">"
 }
 
+// text returns the text of a part; "" if it has none.
+func (p *helpdeskPart) text() string { return clean(plainText(p.Body), maxMessageText) }
+
 // outside reports whether the author of a part is not one of the workspace's own.
 func (p *helpdeskPart) outside() bool {
 	return p.Author.Type != "admin" && p.Author.Type != "bot" && p.Author.Type != "team"
@@ -171,8 +198,8 @@ func (c *helpdeskConversation) step(topic string) *receiveHelpdeskIn {
 	}
 	if topic != topicClosed {
 		for i := range c.Parts.List {
-			if p := &c.Parts.List[i]; p.outside() && len(in.Messages) < maxParts {
-				in.add(p)
+			if len(in.Messages) < maxParts {
+				in.add(&c.Parts.List[i])
 			}
 		}
 	}
@@ -180,7 +207,7 @@ func (c *helpdeskConversation) step(topic string) *receiveHelpdeskIn {
 }
 
 func (in *receiveHelpdeskIn) add(p *helpdeskPart) {
-	if text := clean(plainText(p.Body), maxMessageText); text != "" {
+	if text := p.text(); text != "" {
 		in.Messages = append(in.Messages, helpdeskMessage{p.from(), text})
 	}
 }

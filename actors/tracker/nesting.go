@@ -1,6 +1,11 @@
 package tracker
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // TooDeep returns the position of the bracket at which a JSON text is nested more than
 // most levels deep, or -1. It is called before the text is parsed.
@@ -61,4 +66,35 @@ func TooMany(text []byte, most int) bool {
 		quoted = c == '"'
 	}
 	return count > most
+}
+
+// errNoObject is the error of eachProperty for a value that is not an object.
+var errNoObject = errors.New("the value is not an object")
+
+// eachProperty calls use with each name and value of a JSON object, one after another, until use
+// returns an error. A map of all of them would take many times the memory of their text. Names may
+// be given twice. A value is good until use returns.
+func eachProperty(object []byte, use func(name string, value []byte) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if dec.PeekKind() != '{' {
+		return errNoObject
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String() // the token is good until the next call
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := use(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }

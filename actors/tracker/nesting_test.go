@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -79,4 +80,47 @@ func valuesIn(value any) int {
 		}
 	}
 	return n
+}
+
+func TestEachProperty(t *testing.T) {
+	t.Parallel()
+	var got []string
+	use := func(name string, value []byte) error {
+		got = append(got, name+"="+string(value))
+		return nil
+	}
+	if err := eachProperty([]byte(` {"a": 1,"b\"" :{"c":[2]}, "a":null} `), use); err != nil || strings.Join(got, " ") != `a=1 b"={"c":[2]} a=null` {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, text := range []string{"", "[]", "5", "null", "{", `{"a"`, `{"a":}`} {
+		if err := eachProperty([]byte(text), func(string, []byte) error { return nil }); err == nil {
+			t.Errorf("%s passes", text)
+		}
+	}
+	if err := eachProperty([]byte(`{"a":1,"b":2}`), func(name string, _ []byte) error { return errors.New(name) }); err == nil || err.Error() != "a" {
+		t.Errorf("the error of a use is %v", err)
+	}
+}
+
+// Nothing is kept of the parts of a request that have no effect, of which there may be any number.
+func TestRequests_KeepWhatTheyUse(t *testing.T) {
+	t.Parallel()
+	var faults Faults
+	patch := readConfigPatch([]byte(`{`+names("x", 1000)+`,"y":"z","color":"red","botToken":null}`), &faults)
+	if len(patch) != 2 || *patch["color"] != "red" || patch["botToken"] != nil || !faults.Has("config.x1") {
+		t.Errorf("a config of %d keys", len(patch))
+	}
+	var c helpdeskConversation
+	parts := strings.Repeat(`{},{"body":"<br>"},{"body":"a","author":{"type":"admin"}},`, 100) + strings.Repeat(`{"body":"b"},`, maxParts) + `{"body":"c"}`
+	if err := json.Unmarshal([]byte(`{"id":1,"conversation_parts":{"conversation_parts":[`+parts+`]}}`), &c); err != nil || len(c.Parts.List) != maxParts || c.Parts.List[maxParts-1].Body != "b" {
+		t.Errorf("%d parts, %v", len(c.Parts.List), err)
+	}
+	for text, fits := range map[string]bool{"null": true, "[]": true, "{}": false, "5": false, `[5]`: false, `[{"body":5}]`: false} {
+		if err := json.Unmarshal([]byte(text), new(helpdeskParts)); (err == nil) != fits {
+			t.Errorf("parts of %s: %v", text, err)
+		}
+	}
+	if _, err := parseLines([]byte(`{"type":"end","counts":{` + names("x", maxImportValues) + `}}`)); err == nil || !strings.Contains(err.Error(), "JSON values") {
+		t.Errorf("a line of many values: %v", err)
+	}
 }

@@ -3,12 +3,11 @@ package tracker
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // SCIMOperation is one operation of a PATCH.
@@ -91,24 +90,18 @@ type scimNamed struct {
 
 // scimAttributes returns the attributes of an object, sorted by name, and refuses more than most.
 func scimAttributes(object json.RawMessage, most int) (all []scimNamed, err error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true)) // the body has none
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, unreadableSCIM()
+	err = eachProperty(object, func(name string, value []byte) error {
+		if len(all) == most {
+			return scimRefusal(scimInvalidValue, fmt.Sprintf("The operations name more than %d attributes.", maxSCIMEdits))
+		}
+		all = append(all, scimNamed{name, bytes.Clone(value)})
+		return nil
+	})
+	if refused := (*Error)(nil); errors.As(err, &refused) {
+		return nil, refused
 	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil, unreadableSCIM()
-		}
-		a := scimNamed{name: name.String()} // the token is not valid after the next call
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, unreadableSCIM()
-		}
-		if a.value = bytes.Clone(value); len(all) == most {
-			return nil, scimRefusal(scimInvalidValue, fmt.Sprintf("The operations name more than %d attributes.", maxSCIMEdits))
-		}
-		all = append(all, a)
+	if err != nil {
+		return nil, unreadableSCIM()
 	}
 	slices.SortFunc(all, func(a, b scimNamed) int { return strings.Compare(a.name, b.name) })
 	return all, nil
