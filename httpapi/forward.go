@@ -177,13 +177,13 @@ func (t *forwarding) unserved(err error) {
 }
 
 // finalError is the final answer: once a try may have been applied, no later one can
-// say that nothing was.
+// say that nothing was. It may have ended the credential, too.
 func (x *exchange) finalError(err error) error {
 	var told *tracker.Error
-	if !x.maybe || !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
-		return err
+	if x.maybe && errors.As(err, &told) && (told.Code == tracker.CodeUnavailable || told.Code == tracker.CodeUnauthorized) {
+		return errLost()
 	}
-	return errLost()
+	return err
 }
 
 func errLost() error {
@@ -344,7 +344,7 @@ func (t *forwarding) send(node string) bool {
 		t.unserved(nil)
 		return false
 	}
-	if x.maybe && x.ctx.Response.StatusCode() == http.StatusServiceUnavailable {
+	if status := x.ctx.Response.StatusCode(); x.maybe && (status == http.StatusServiceUnavailable || status == http.StatusUnauthorized) {
 		x.ctx.Response.Reset()
 		t.final = errLost()
 		return false

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"switchyard/actors/tracker"
 )
 
 // A request that may have been carried out is repeated only where that is safe.
@@ -43,6 +45,32 @@ func TestForward_LostAnswers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The first try may have ended the credential: the deletion of a workspace does. A repeat that finds none
+// does not say that nothing was done.
+func TestForward_ACredentialThatALostTryMayHaveEnded(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []string{"a", "c"} {
+		t.Run("the next owner is "+owner, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			nodes := map[string]*bundle{"a": a.join(t, "a"), "c": a.join(t, "c")}
+			nodes[owner].engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+				return tracker.Reply{}, tracker.Unauthorized()
+			})
+			a.haunt(t, "b", func(c net.Conn) {
+				readOne(c)
+				a.move(owner)
+			})
+			if got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k"); got.StatusCode != 503 || outcomeOf(got) != "unknown" {
+				t.Errorf("%d %s", got.StatusCode, got.body)
+			}
+			if got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k"); got.StatusCode != 401 {
+				t.Errorf("a new request: %d %s", got.StatusCode, got.body)
+			}
+		})
 	}
 }
 
