@@ -234,7 +234,7 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 
 // taggedBeside are operations that take no conditions, and whose answers carry the tag for those that do.
 var taggedBeside = []*tracker.Op{
-	tracker.CreateIssue, tracker.CaptureIssue, tracker.UnarchiveIssue,
+	tracker.CreateIssue, tracker.CaptureIssue, tracker.CreateTicketIssue, tracker.UnarchiveIssue,
 	tracker.DispatchIssue, tracker.CancelSession, tracker.ReportSession, tracker.ReplyToSession, tracker.ReleaseSession, tracker.RetrySession,
 	tracker.GetWorkspaceReadOnly, tracker.PutWorkspaceReadOnly,
 }

@@ -133,9 +133,10 @@ func withBuiltin(paths doc) {
 	add("/.well-known/oauth-authorization-server", "oauth", "OAuthMetadata", "Describe how OAuth clients get access tokens", "application/json", describeValue(oauthMetadata("")))
 	add("/docs", tagService, "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, func(responses doc) {
 		headers := responses["200"].(doc)["headers"].(doc)
-		for _, name := range [...]string{"Content-Security-Policy", "X-Content-Type-Options"} {
+		for _, name := range [...]string{"Content-Security-Policy", "X-Content-Type-Options", "ETag"} {
 			headers[name] = headerRef(name)
 		}
+		responses["304"] = doc{"description": http.StatusText(http.StatusNotModified), "headers": headers}
 	})
 }
 
