@@ -53,7 +53,7 @@ func (p *pipedStream) trickle() {
 	}
 }
 
-// What clients do not take of their streams is charged to the workspace, up to half of its
+// Parts of streams that clients do not take are charged to the workspace, up to half of its
 // bound: the rest is for other requests.
 func TestStream_PartsNotTaken(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestStream_PartsNotTaken(t *testing.T) {
 		if !open(2).send(page) {
 			t.Error("there was no memory for another workspace")
 		}
-		// One client takes its part, and the others leave.
+		// A client takes its part, and the others leave.
 		if _, err := io.CopyN(io.Discard, held[0].client, page); err != nil {
 			t.Fatal(err)
 		}

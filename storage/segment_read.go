@@ -330,16 +330,14 @@ func (l *PostingList) Seek(ord uint32) error {
 	return l.load(max(ord, l.through+1))
 }
 
-// Terms calls fn for each piece of the postings of the terms that begin with prefix, in
-// order, until it returns false. The ordinals are valid until fn returns, which must not
-// use the reader; decode leaves them out when it returns false.
+// Terms calls fn for each piece of the postings of the terms that begin with prefix, in order, until it returns
+// false. The ordinals are valid until fn returns, which must not use the reader; decode leaves them out when it returns false.
 func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, decode func(total int) bool, fn func(term []byte, first bool, total int, ords []uint32) bool) error {
 	if ok, err := r.seekTerm(segment, dictionary, prefix, 0, false); err != nil || !ok {
 		return r.wrap(err)
 	}
 	var p TermPostings
-	width := r.s.Dictionaries[dictionary].Width
-	want := false
+	width, want := r.s.Dictionaries[dictionary].Width, false
 	for {
 		e, err := r.nextEntry(segment, dictionary)
 		if err != nil || e == nil {

@@ -263,7 +263,7 @@ func TestPossibleDuplicates_OfChangedTitles(t *testing.T) {
 	}
 }
 
-// What an issue counts for the bound of a search follows from what reading it takes.
+// An issue counts for the bound of a search by the cost of reading it.
 func TestPossibleDuplicates_LongIssuesCountMore(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)

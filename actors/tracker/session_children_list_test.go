@@ -160,7 +160,7 @@ func TestOpenTools_AnswersForWhoeverMayUseThem(t *testing.T) {
 	}
 }
 
-// What is behind lastStateHash in a session is in GET of it, not in polls and the answer to a new child.
+// The fields behind lastStateHash are in GET of a session, not in polls and the answer to a new child.
 func TestPolledPart_EndsWithTheStateHash(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)
