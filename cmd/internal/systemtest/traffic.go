@@ -91,14 +91,14 @@ func (c *Client) insist(ctx context.Context, path string, body any, key string, 
 // run starts the clients: per workspace one that creates and several that read and
 // write, each with a pace of its own, so that checking the history stays possible.
 func (t *traffic) run(ctx context.Context, seed uint64, pace time.Duration) {
+	members := t.fleet.Members() // others may join later
 	for n, s := range t.spaces {
 		s.last = time.Now()
 		for k := range 4 {
 			client := 1 + n*8 + k
 			rng := rand.New(rand.NewPCG(seed, uint64(client)))
 			t.running.Go(func() {
-				members := t.fleet.Members()
-				c := t.clients(s)
+				c := clientsOf(members, s)
 				for i := 1; t.wait(ctx, pace/2+rand.N(pace)); i++ {
 					at := rng.IntN(len(c))
 					if k == 0 {
@@ -117,10 +117,10 @@ func (t *traffic) run(ctx context.Context, seed uint64, pace time.Duration) {
 	}
 }
 
-// clients gives one client per member that was there when the traffic began.
-func (t *traffic) clients(s *space) []*Client {
+// clientsOf gives one client per member.
+func clientsOf(members []*Member, s *space) []*Client {
 	var out []*Client
-	for _, m := range t.fleet.Members() {
+	for _, m := range members {
 		out = append(out, m.Client(s.token))
 	}
 	return out

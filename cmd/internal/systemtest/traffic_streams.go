@@ -49,11 +49,12 @@ func (t *traffic) listen(ctx context.Context, seed uint64) {
 		case <-ctx.Done():
 		}
 	})
+	members := t.fleet.Members()
 	for n, s := range t.spaces {
 		s.told = &eventBook{}
 		rng := rand.New(rand.NewPCG(seed, uint64(1000+n)))
 		t.running.Go(func() {
-			members, clients := t.fleet.Members(), t.clients(s)
+			clients := clientsOf(members, s)
 			for ctx.Err() == nil {
 				at := rng.IntN(len(clients))
 				visit, leave := context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(listenFor))))
