@@ -57,7 +57,11 @@ type group struct {
 	relaxed    atomic.Int64             // Raft's time-outs while they are high, else 0; see relax.go
 	filling    atomic.Pointer[logPoint] // nil: the replica is filled, see filling.go
 	heardAfter atomic.Int64             // when a heartbeat was last answered in Raft's place: nanoseconds after started
-	untold     untoldWatch              // entries that this follower does not know to be committed
+	// When another member last asked for this one's pre-vote and could have it, and when this one last stood
+	// for election because its leader was silent: by tuning.clock, 0 for never.
+	candidateAsked, stood atomic.Int64
+
+	untold untoldWatch // entries that this follower does not know to be committed
 
 	declaring waitClock   // of the claim or release in flight
 	stuck     atomic.Bool // the disk takes no entries

@@ -149,9 +149,10 @@ func (g *group) checkLeader(now time.Time) {
 		return
 	}
 	turn := (place + int(g.shard)) % len(voters)
-	if now.Before(g.silentFrom.Add(time.Duration(turn) * watchdogTurn)) {
+	if now.Before(g.silentFrom.Add(time.Duration(turn)*watchdogTurn)) || g.awaitsCandidate() {
 		return
 	}
 	g.checkedContact = heard
+	g.stood.Store(g.tuning.clock())
 	g.tighten()
 }

@@ -1,6 +1,12 @@
 package cluster
 
-import "github.com/hashicorp/raft"
+import (
+	"cmp"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
 
 // intercept sees each request of another member before Raft does, and reports whether it answered
 // it.
@@ -11,6 +17,29 @@ func (g *group) intercept(rpc *raft.RPC) bool {
 	}
 	g.skipCovered(rpc)
 	return g.answerHeartbeat(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
+}
+
+// candidateTime is how long a candidate may take to be elected before another member stands, too. The votes
+// wait for the disks of both, which are busy where hundreds of shards have lost their leader. Two members
+// that stand at once vote for themselves, and both wait for another time-out.
+const candidateTime = electionTimeout / 2
+
+// awaitsCandidate reports whether a member that could have this one's vote may be about to be elected.
+func (g *group) awaitsCandidate() bool { return g.isWithin(&g.candidateAsked, candidateTime) }
+
+// standsBefore reports whether this member stands for election, too, and before a member that asks for its
+// pre-vote: one of two with the same log must lose at the pre-vote. Of the two voters that are left of
+// three it is the one whose turn comes first, see checkLeader. The other one is refused for a moment only,
+// since this member may reach nobody.
+func (g *group) standsBefore(asks *raft.RequestPreVoteRequest) bool {
+	asksFirst := (string(asks.ID) < g.node) == (g.shard%2 == 0)
+	return !asksFirst && g.isWithin(&g.stood, candidateTime) && g.compareLog(asks) == 0
+}
+
+// isWithin reports whether a time, by tuning.clock, was less than d ago; 0: never.
+func (g *group) isWithin(at *atomic.Int64, d time.Duration) bool {
+	t := at.Load()
+	return t != 0 && g.tuning.clock()-t < int64(d)
 }
 
 // interceptVote lets this member vote for a candidate that it takes for a non-voter, or has not heard of.
@@ -33,14 +62,21 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 	}
 	switch asks := rpc.Command.(type) {
 	case *raft.RequestPreVoteRequest:
-		leader, _ := g.raft.LeaderWithID()
-		if !g.isNoVoter(asks.ID) && (leader == "" || !g.leaderIsSilent()) || !g.wouldGrant(asks) {
+		if !g.wouldGrant(asks) {
 			return false
+		}
+		granted := !g.standsBefore(asks)
+		if granted {
+			g.candidateAsked.Store(g.tuning.clock())
+			leader, _ := g.raft.LeaderWithID()
+			if !g.isNoVoter(asks.ID) && (leader == "" || !g.leaderIsSilent()) {
+				return false
+			}
 		}
 		rpc.Respond(&raft.RequestPreVoteResponse{
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(g.node), Addr: []byte(g.node)},
 			Term:      asks.Term,
-			Granted:   true,
+			Granted:   granted,
 		}, nil)
 		return true
 	case *raft.RequestVoteRequest:
@@ -90,10 +126,16 @@ func (g *group) wouldGrant(asks *raft.RequestPreVoteRequest) bool {
 	if leader, _ := g.raft.LeaderWithID(); leader != "" && !g.leaderIsSilent() || asks.Term < g.raft.CurrentTerm() {
 		return false
 	}
+	return g.compareLog(asks) >= 0 // Raft decides at the vote
+}
+
+// compareLog returns 1 if a candidate's log is ahead of this member's, -1 if it is behind, and 0 if it ends
+// with the same entry. It is taken for ahead where this one can't be read.
+func (g *group) compareLog(asks *raft.RequestPreVoteRequest) int {
 	_, last := g.log.Bounds()
 	var newest raft.Log
 	if last == 0 || g.log.GetLog(last, &newest) != nil {
-		return true // Raft decides at the vote
+		return 1
 	}
-	return asks.LastLogTerm > newest.Term || asks.LastLogTerm == newest.Term && asks.LastLogIndex >= last
+	return cmp.Or(cmp.Compare(asks.LastLogTerm, newest.Term), cmp.Compare(asks.LastLogIndex, last))
 }
