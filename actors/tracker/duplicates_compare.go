@@ -116,24 +116,25 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) (second uint64, err 
 	if err != nil {
 		return second, fmt.Errorf("read an issue: %w", err)
 	}
+	if rec.Flags()&(issueDraft|issueClosed) != 0 {
+		d.closed++
+		return second, nil
+	}
+	// Of issues that the caller may not see only the beginning of the record is read: the bound on what is
+	// decoded is not used up by them.
+	if seen, err := d.tx.canViewIssue(rec); err != nil || !seen {
+		return second, err
+	}
 	var like likeness
 	if err := json.Unmarshal(rec.JSON(), &like); err != nil {
 		return second, fmt.Errorf("read an issue: %w", err)
 	}
 	d.compared += len(like.Title)/comparedTitle + len(rec.JSON())/comparedRecord
-	if !like.mayRepeat() {
-		d.closed++
-		return second, nil
-	}
 	theirs := titleTerms(like.Title)
 	second = secondSignature(theirs)
 	s := score(common(terms, theirs), len(terms), len(theirs))
-	if !d.wants(doc, s) {
-		return second, nil
-	}
-	seen, err := d.tx.canViewIssue(rec)
-	if err == nil && seen {
+	if d.wants(doc, s) {
 		d.insert(duplicate{doc, PossibleDuplicate{ID: like.ID, Identifier: like.Identifier, Title: like.Title, Status: like.Status, Score: s}})
 	}
-	return second, err
+	return second, nil
 }
