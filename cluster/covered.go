@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/hashicorp/raft"
+import (
+	"io"
+
+	"github.com/hashicorp/raft"
+)
 
 // skipCovered leaves out of a leader's request the entries that this member's newest snapshot covers,
 // where its log does not have the entry before them any more.
@@ -32,4 +36,34 @@ func (g *group) skipCovered(rpc *raft.RPC) {
 	rest.PrevLogEntry, rest.PrevLogTerm = 0, 0
 	rest.Entries = asks.Entries[min(newest.Index-asks.PrevLogEntry, uint64(len(asks.Entries))):]
 	rpc.Command = &rest
+}
+
+// answerCovered answers a leader's snapshot whose entries this member has, and reports whether it did.
+//
+// A leader sends such a snapshot when it has truncated its log and takes this member to be further behind
+// than it is. On the removal of a member, Raft's goroutine that replicated to it tries once more, up to ten
+// seconds later; by then the member may have been added again, and be a voter. Raft would install the
+// snapshot and delete the log, with the entries behind the snapshot that this member has acknowledged.
+//
+// Entries may still arrive between this look at the log and the receipt of a snapshot. Raft's goroutine
+// therefore looks again and refuses the snapshot (SnapshotSink.Write); the leader sends it once more, and gets
+// its answer here.
+func (g *group) answerCovered(rpc *raft.RPC) bool {
+	asks, ok := rpc.Command.(*raft.InstallSnapshotRequest)
+	if !ok || !g.up.Load() || asks.Term != g.raft.CurrentTerm() {
+		return false // Raft refuses an older term and takes over a newer one
+	}
+	if covered, err := g.snapshots.Covers(asks.LastLogIndex, asks.LastLogTerm); err != nil || !covered {
+		return false
+	}
+	// The stream is read to its end first, as in refuseChanges.
+	answered := *rpc
+	go func() {
+		if _, err := io.Copy(io.Discard, answered.Reader); err != nil {
+			answered.Respond(nil, err)
+			return
+		}
+		answered.Respond(&raft.InstallSnapshotResponse{RPCHeader: answerHeader, Term: g.raft.CurrentTerm(), Success: true}, nil)
+	}()
+	return true
 }

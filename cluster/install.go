@@ -58,7 +58,8 @@ func (m *stateMachine) install(r *raftstore.ReceivedSnapshot) error {
 	if m.at.applied < r.Meta.Index {
 		err = m.replace(r)
 	} else {
-		// The state has all of it already: the stream was repeated.
+		// The state came with an earlier snapshot and was ahead of it. The log does not reach so far yet,
+		// or the snapshot would have been refused (see SnapshotSink.Write).
 		if err = m.flusher.flush(); err == nil {
 			err = m.snapshots.Adopt(raftstore.SnapshotRow{SnapshotMeta: r.Meta, Ahead: m.at.applied})
 		}

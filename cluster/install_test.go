@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -70,25 +71,71 @@ func TestRestore_TakesTheLeadersPlace(t *testing.T) {
 	}
 }
 
+// A snapshot that comes again is refused: its install would delete the log, with the entries that came
+// after it. An older one does not take the place of a newer one, either.
 func TestRestore_ARepeatedStreamChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := leader(t)
 	f := newFollower(t, vfs.NewMem())
-	for range 2 {
-		if err := f.take(s); err != nil {
+	if err := f.take(s); err != nil {
+		t.Fatal(err)
+	}
+	repeat := func() {
+		t.Helper()
+		newest, err := f.m.snapshots.Latest()
+		if err != nil {
 			t.Fatal(err)
 		}
+		sum, at := f.fingerprint(), f.m.at
+		first, last := f.log.Bounds()
+		if err := f.take(s); !errors.Is(err, raftstore.ErrCovered) {
+			t.Errorf("it was taken: %v", err)
+		}
+		if got := f.fingerprint(); got != sum || f.m.at != at {
+			t.Errorf("the state went from %+v to %+v", at, f.m.at)
+		}
+		if now, err := f.m.snapshots.Latest(); err != nil || !reflect.DeepEqual(now, newest) {
+			t.Errorf("the snapshot was %+v and is %+v, %v", newest, now, err)
+		}
+		if from, to := f.log.Bounds(); from != first || to != last {
+			t.Errorf("the log was %d to %d and is %d to %d", first, last, from, to)
+		}
+		if _, err := openFollower(t, f.store); err != nil {
+			t.Error(err)
+		}
 	}
+	repeat()
 	f.index = s.meta.Index
 	for range 9 {
 		f.follow(f.batch(3, fmt.Sprintf("later %d", f.index)))
 	}
-	sum := f.fingerprint()
+	repeat()
+	f.snapshot(3)
+	f.follow(f.batch(3, "behind the snapshot"))
+	repeat()
+}
+
+// A snapshot may end before the state that came with the one before it.
+func TestRestore_ALaterSnapshotOfTheSameState(t *testing.T) {
+	t.Parallel()
+	l, f := newFollower(t, vfs.NewMem()), newFollower(t, vfs.NewMem())
+	l.lead(3, 20)
+	l.snapshot(3)
+	l.lead(3, 5)
+	if err := f.take(l.send()); err != nil {
+		t.Fatal(err)
+	}
+	l.snapshot(3)
+	s := l.send()
 	if err := f.take(s); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.fingerprint(); got != sum || f.m.at.applied != 30 {
-		t.Errorf("the state went back to %d", f.m.at.applied)
+	newest, err := f.m.snapshots.Latest()
+	if err != nil || newest == nil || newest.Index != s.meta.Index || newest.Ahead != 0 {
+		t.Errorf("the snapshot is %+v, %v", newest, err)
+	}
+	if got := f.fingerprint(); got != s.sum || f.m.at.applied != 27 {
+		t.Errorf("the state is %s at %+v, the leader's %s", got, f.m.at, s.sum)
 	}
 	if _, err := openFollower(t, f.store); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func (g *group) intercept(rpc *raft.RPC) bool {
 		return true
 	}
 	g.skipCovered(rpc)
-	return g.answerHeartbeat(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
+	return g.answerHeartbeat(rpc) || g.answerCovered(rpc) || g.refuseChanges(rpc) || g.interceptVote(rpc)
 }
 
 // candidateTime is how long a candidate may take to be elected before another member stands, too. The votes

@@ -37,7 +37,7 @@ func (s *SnapshotStore) Adopt(row SnapshotRow) (err error) {
 	if row.Ahead <= row.Index {
 		row.Ahead = 0
 	}
-	connected, err := s.connects(row.SnapshotMeta)
+	connected, err := s.logHas(row.Index, row.Term)
 	if err != nil {
 		return err
 	}
@@ -67,13 +67,27 @@ func (s *SnapshotStore) Adopt(row SnapshotRow) (err error) {
 	return nil
 }
 
-func (s *SnapshotStore) connects(meta raft.SnapshotMeta) (bool, error) {
+// Covers reports whether this node has a committed entry and all before it, in its log or in its newest
+// snapshot. Another node's snapshot that ends with such an entry must not be installed. The install would
+// delete the whole log, also the entries behind the snapshot, which this node may have acknowledged.
+func (s *SnapshotStore) Covers(index, term uint64) (bool, error) {
+	// The log is read first. A truncation follows its snapshot, so the snapshot has what was deleted meanwhile.
+	has, err := s.logHas(index, term)
+	if has || err != nil {
+		return has, err
+	}
+	newest, err := s.Latest()
+	return err == nil && newest != nil && newest.Index >= index, err
+}
+
+// logHas reports whether the log has an entry. If so, log and newest snapshot have all entries before it.
+func (s *SnapshotStore) logHas(index, term uint64) (bool, error) {
 	var entry raft.Log
-	err := s.Log.GetLog(meta.Index, &entry)
+	err := s.Log.GetLog(index, &entry)
 	if errors.Is(err, raft.ErrLogNotFound) {
 		return false, nil
 	}
-	return err == nil && entry.Term == meta.Term, err
+	return err == nil && entry.Term == term, err
 }
 
 // Resume finishes or undoes an install that a crash interrupted. applied is the position of the

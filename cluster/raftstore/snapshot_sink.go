@@ -24,9 +24,20 @@ type SnapshotSink struct {
 // ID returns the snapshot's id.
 func (s *SnapshotSink) ID() string { return s.meta.ID }
 
-// Write takes the next bytes of another node's snapshot.
+// ErrCovered is returned for another node's snapshot that has nothing new for this node (see Covers).
+var ErrCovered = errors.New("raftstore: this node has the entries of the snapshot already")
+
+// Write takes the next bytes of another node's snapshot. It refuses one that has nothing new. Raft's own
+// goroutine calls it, and appends to the log: no entry comes between this check and the install.
 func (s *SnapshotSink) Write(p []byte) (int, error) {
 	if s.rows == nil {
+		covered, err := s.store.Covers(s.meta.Index, s.meta.Term)
+		if err != nil {
+			return 0, err
+		}
+		if covered {
+			return 0, ErrCovered
+		}
 		in, err := s.store.node.Import(s.store.shard)
 		if err != nil {
 			return 0, err
