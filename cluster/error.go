@@ -33,8 +33,8 @@ var (
 	errNotOwner  = &Error{message: "this node does not own the shard", notApplied: true}
 	errFenced    = &Error{message: "the shard has a newer owner", notApplied: true}
 	errQueueFull = &Error{message: "too many batches wait for the shard", notApplied: true}
-	// errVotersFull is returned while a shard's voters have no room for changes.
-	errVotersFull = &Error{message: "the disks of most of the shard's voters have no room for changes", notApplied: true}
+	// errVotersFull is returned while too few of a shard's voters have room for changes and follow.
+	errVotersFull = &Error{message: "the disks of too many of the shard's voters have no room for changes", notApplied: true}
 
 	errTooLarge  = &Error{message: "the batch is too large for an entry", notApplied: true}
 	errMalformed = &Error{message: "the batch is not a Pebble batch", notApplied: true}

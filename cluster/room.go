@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/klauspost/compress/s2"
@@ -116,9 +117,9 @@ func diskBytes(l *raft.Log) uint64 {
 	return uint64(len(l.Data) + rows)
 }
 
-// checkRoom returns errVotersFull if so many voters have said that they take no changes that none could
-// be committed. Such a change would wait in the leader's log for the voters' disks, and its outcome would be
-// unknown for as long.
+// checkRoom returns errVotersFull if no change could be committed, since too few voters can take it: others
+// have said that they have no room, or don't follow. Such a change would wait in the leader's log for the
+// voters' disks, and its outcome would be unknown for as long.
 func (g *group) checkRoom() error {
 	if !g.owners.anyWithoutRoom() {
 		return nil
@@ -129,7 +130,7 @@ func (g *group) checkRoom() error {
 	}
 	able := 0
 	for _, voter := range voters {
-		if voter == g.node || g.owners.hasRoom(voter) {
+		if voter == g.node || g.owners.hasRoom(voter) && g.isFollowedBy(voter) {
 			able++
 		}
 	}
@@ -137,4 +138,30 @@ func (g *group) checkRoom() error {
 		return errVotersFull
 	}
 	return nil
+}
+
+// slowVoter is how long a voter whose node answers may be silent in the group, or be unknown after an
+// election, and counts as a follower all the same. It may only be slow.
+const slowVoter = 2 * electionTimeout
+
+// isFollowedBy reports whether a voter follows this leader, or is likely to.
+func (g *group) isFollowedBy(voter string) bool {
+	return g.tracking.isFollowed(g.raft.CurrentTerm(), raft.ServerID(voter), g.owners.answers(voter))
+}
+
+// isFollowed reports whether a member follows in a term. answers says whether its node answers.
+func (w *trackingTransport) isFollowed(term uint64, id raft.ServerID, answers bool) bool {
+	if !answers {
+		_, follows := w.followerProgress(term, id, electionTimeout)
+		return follows
+	}
+	_, follows := w.followerProgress(term, id, slowVoter)
+	return follows || w.isNewTerm(term, slowVoter)
+}
+
+// isNewTerm reports whether no member has answered in a term yet, or the first one did so within a duration.
+func (w *trackingTransport) isNewTerm(term uint64, within time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.term != term || w.leaseClock()-w.began <= int64(within)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
 	"switchyard/internal/testkit"
@@ -214,6 +215,66 @@ func TestNoRoom_ChangesAreRefusedAtOnce(t *testing.T) {
 	if s := a.ShardStats(1); s.NoRoom || a.has(t, 1, "refused") {
 		t.Errorf("%+v", s)
 	}
+}
+
+// Where one of three voters is dead and another one has no room, changes are refused before they are in the
+// log. So nothing that the voter without room refuses stands before the entries that replace the dead one.
+func TestNoRoom_OneDeadAndOneFull(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	defer w.mend()
+	w.boot(t, "d", vfs.NewMem(), false, 1)
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	w.isolate(true, "c", "a", "b", "d")
+	a.owners.Load().setReachable("c", false)
+	w.nodes["b"].spent.Store(true)
+	a.owners.Load().update("b", &heartbeatMessage{Seq: 1, NoRoom: true})
+	testkit.Eventually(t, "the owner has no majority with room", func() bool { return a.ShardStats(1).NoRoom })
+	epoch, _ := a.Owner(1)
+	if err := a.propose(1, epoch, write(t, a.store, 1, "refused")); !errors.Is(err, errVotersFull) {
+		t.Errorf("refused with %v", err)
+	}
+	w.addVoter(t, a, 1, "d")
+	w.removeVoter(t, a, 1, "c")
+	a.mustPropose(t, 1, "with d")
+	w.same(t, 1, "a", "d")
+}
+
+// A voter that has not answered yet in a new term, or that is slow, is not taken for one that is away, if its
+// node answers.
+func TestNoRoom_SlowVotersCount(t *testing.T) {
+	t.Parallel()
+	now := int64(1)
+	h, w := newBlockingTransport(t, &now)
+	answered := func(term uint64, entries ...*raft.Log) {
+		t.Helper()
+		go func() { <-h.asked; h.answer <- raft.AppendEntriesResponse{Term: term, Success: true} }()
+		if err := w.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: term, Entries: entries}, &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(what string, node, noNode bool) {
+		t.Helper()
+		if got := w.isFollowed(5, "b", true); got != node {
+			t.Errorf("%s: follows is %t where its node answers", what, got)
+		}
+		if got := w.isFollowed(5, "b", false); got != noNode {
+			t.Errorf("%s: follows is %t where its node does not answer", what, got)
+		}
+	}
+	want("no answer in the term", true, false)
+	answered(5)
+	want("an answer to a heartbeat", true, false)
+	now += int64(slowVoter) + 1
+	want("no answer to entries", false, false)
+	answered(5, &raft.Log{Index: 10})
+	want("an answer to entries", true, true)
+	now += int64(electionTimeout) + 1
+	want("slow", true, false)
+	now += int64(slowVoter)
+	want("silent", false, false)
 }
 
 // Heartbeats say whether there is room. Those of versions before say nothing about it.

@@ -183,6 +183,13 @@ func (m *shardMap) isReachable(node string) bool {
 	return m.reachable[node]
 }
 
+// answers reports whether a node answers, or is about to stop: until then it takes part in its groups.
+func (m *shardMap) answers(node string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reachable[node] || m.leaving[node]
+}
+
 // removeNode drops the state of a node that is not a member any more.
 func (m *shardMap) removeNode(node string) {
 	m.setReachable(node, false)

@@ -10,7 +10,7 @@ type Stats struct {
 	Voters int
 	Failed error // why this node stopped serving the shard; nil while it may
 	Stuck  bool  // entries wait for this node's disk
-	NoRoom bool  // this node owns the shard, and the disks of most voters have no room for changes
+	NoRoom bool  // this node owns the shard, and too few voters follow and have room for changes
 
 	FirstIndex    uint64 // oldest entry kept
 	LastIndex     uint64 // newest entry

@@ -52,6 +52,7 @@ type trackingTransport struct {
 
 	mu       sync.Mutex
 	term     uint64 // term of the answers
+	began    int64  // when the first request of the term that was answered was sent
 	peers    map[raft.ServerID]followerAnswers
 	outdated uint64 // newest term of this member that a follower answered in a newer one
 }
@@ -292,7 +293,7 @@ func (w *trackingTransport) record(id raft.ServerID, args *raft.AppendEntriesReq
 	case args.Term < w.term:
 		return
 	case args.Term > w.term:
-		w.term = args.Term
+		w.term, w.began = args.Term, sent
 		clear(w.peers)
 	}
 	seen := w.peers[id]

@@ -46,7 +46,7 @@ func (n *Node) collector() prometheus.Collector {
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
 		failed:  prometheus.NewDesc("switchyard_shard_failed", "1 when this node's replica of the shard can't follow the shard's log.", shard, nil),
 		stuck:   prometheus.NewDesc("switchyard_shard_stuck", "1 while entries of the shard wait for this node's disk for longer than 5 seconds.", shard, nil),
-		noRoom:  prometheus.NewDesc("switchyard_shard_no_room", "1 while this node, which owns the shard, refuses changes because the disks of most voters have no room for them.", shard, nil),
+		noRoom:  prometheus.NewDesc("switchyard_shard_no_room", "1 while this node, which owns the shard, refuses changes because too few of its voters answer and have room for them.", shard, nil),
 		differ:  prometheus.NewDesc("switchyard_shard_differing_replicas", "Replicas of the shard whose rows are not those of the majority, by the last comparison of this node, which owns the shard.", shard, nil),
 		compare: prometheus.NewDesc("switchyard_replica_comparisons_total", "Comparisons of the replicas of shards that this node owns, by result: equal, different, or unknown if a replica could not be read.", []string{"result"}, nil),
 		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", instance, nil),
