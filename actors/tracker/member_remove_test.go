@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/storage"
 )
@@ -75,22 +76,84 @@ func TestRemoveMember_WithMoreCredentialsThanOneBatchEnds(t *testing.T) {
 	})
 }
 
+// The caller's own credential may end with the member. It is valid until the last batch, so that
+// the caller can repeat a removal that failed between two batches.
+func TestRemoveMember_ByACredentialThatEndsWithTheMember(t *testing.T) {
+	t.Parallel()
+	admins := words("admin")
+	for name, credential := range map[string]func(p *provider, token string, other UserID) string{
+		"the member's own": func(p *provider, token string, _ UserID) string {
+			return p.mintAs(token, p.home, CreateTokenIn{Permissions: admins}).Secret
+		},
+		"a token for another admin": func(p *provider, token string, other UserID) string {
+			return p.mintAs(token, p.home, CreateTokenIn{UserID: other, Permissions: admins}).Secret
+		},
+		"a token that an agent made": func(p *provider, token string, other UserID) string {
+			agent := p.mintAs(token, p.home, CreateTokenIn{AgentID: "claude", Permissions: admins}).Secret
+			return p.mintAs(agent, p.home, CreateTokenIn{UserID: other, Permissions: admins}).Secret
+		},
+		"a console session": func(p *provider, token string, _ UserID) string {
+			opener := p.mintAs(token, p.home, CreateTokenIn{Permissions: admins}).Secret
+			return decode[OpenedConsole](p, p.must("", "", OpenConsole, &OpenConsoleIn{Token: opener, Life: time.Hour}).Body).Secret
+		},
+		"an OAuth client": func(p *provider, token string, _ UserID) string {
+			var newest CreatedOAuthClient
+			for range maxBudgetRecords + 1 {
+				newest = decode[CreatedOAuthClient](p, p.must(token, p.home.Workspace.ID, CreateOAuthClient, &CreateOAuthClientIn{Name: "x", Permissions: admins}).Body)
+			}
+			return p.access(newest, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t)
+			ann, token := p.member(p.home, RoleAdmin, "admin")
+			bob, _ := p.member(p.home, RoleAdmin, "admin")
+			p.crowd(ann, 2*maxBudgetRecords)
+			caller := credential(p, token, bob)
+			batches := 0 // that begin with the member
+			p.note = func(workspace storage.ID, _ *WriteBuffer, _ []byte) {
+				if workspace != p.home.Workspace.ID.raw() || !p.isMember(ann) {
+					return
+				}
+				batches++
+				if !p.good(caller, p.home.Workspace.ID) {
+					t.Errorf("the caller's credential has ended before batch %d", batches)
+				}
+			}
+			p.must(caller, p.home.Workspace.ID, RemoveMember, &MemberIn{ann})
+			p.note = nil
+			// The owner's own token stays, and the owner's ones for the members.
+			if n, clients := p.rows(grantTable), p.rows(oauthSecretTable); n != 4 || clients != 0 || batches < 3 || p.isMember(ann) {
+				t.Errorf("%d tokens and %d OAuth clients are left after %d batches", n, clients, batches)
+			}
+			if p.good(caller, p.home.Workspace.ID) {
+				t.Error("the caller's credential is still valid")
+			}
+			p.verify()
+		})
+	}
+}
+
+// isMember reports whether a user is a member.
+func (p *provider) isMember(id UserID) bool {
+	p.Helper()
+	v := p.view(p.home.Workspace.ID.raw())
+	there, err := v.Has(memberTable, memberKey(nil, id))
+	if err != nil {
+		p.Fatal(err)
+	}
+	return there
+}
+
 // endsInBatches checks that a removal ends the credentials of a crowd in several batches, and
 // the membership in the last.
 func (p *provider) endsInBatches(id UserID, remove func()) {
 	p.Helper()
 	home := p.home.Workspace.ID.raw()
-	isMember := func() bool {
-		v := p.view(home)
-		there, err := v.Has(memberTable, memberKey(nil, id))
-		if err != nil {
-			p.Fatal(err)
-		}
-		return there
-	}
 	var left []int // tokens before each batch that begins with the member
 	p.note = func(workspace storage.ID, _ *WriteBuffer, repr []byte) {
-		if workspace == home && isMember() {
+		if workspace == home && p.isMember(id) {
 			left = append(left, p.rows(grantTable))
 		}
 		if len(repr) > maxCommandBytes {
@@ -105,7 +168,7 @@ func (p *provider) endsInBatches(id UserID, remove func()) {
 		}
 	}
 	// The owner's token stays, and the owner's one for the member.
-	if n, clients := p.rows(grantTable), p.rows(oauthSecretTable); n != 2 || clients != 0 || len(left) < 2 || isMember() {
+	if n, clients := p.rows(grantTable), p.rows(oauthSecretTable); n != 2 || clients != 0 || len(left) < 2 || p.isMember(id) {
 		p.Errorf("%d tokens and %d OAuth clients are left after %d batches", n, clients, len(left))
 	}
 	p.verify()

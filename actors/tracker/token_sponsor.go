@@ -69,13 +69,26 @@ func (tx *Tx) confines() bool {
 // left. The member has seen their secrets, and could use them to get in again. Tokens that
 // others made for the member stay: they have no access here without the membership, but may
 // have it in other workspaces.
+//
+// The caller's own credential may be among them. It ends last, because each batch looks at the
+// caller's rights again, and because the caller has to repeat a request that fails between two
+// batches.
 func (tx *Tx) endCredentialsOf(user UserID, work *workBudget) (more bool, err error) {
+	own, err := tx.ownTokens()
+	if err != nil {
+		return false, err
+	}
+	var last [][]byte
 	for _, list := range []func(UserID, int) ([][]byte, error){tx.sponsoredTokens, tx.tokensVia} {
-		keys, err := list(user, work.left+1)
+		keys, err := list(user, work.left+1+len(own))
 		if err != nil {
 			return false, fmt.Errorf("list a member's tokens: %w", err)
 		}
 		for _, key := range keys {
+			if slices.ContainsFunc(own, func(k []byte) bool { return bytes.Equal(k, key) }) {
+				last = append(last, key)
+				continue
+			}
 			if work.spent() {
 				return true, nil
 			}
@@ -88,6 +101,9 @@ func (tx *Tx) endCredentialsOf(user UserID, work *workBudget) (more bool, err er
 	if err != nil {
 		return false, fmt.Errorf("list a member's OAuth clients: %w", err)
 	}
+	if i := slices.Index(clients, tx.Caller.Token); i >= 0 { // such a caller has no own tokens
+		clients = append(slices.Delete(clients, i, i+1), tx.Caller.Token)
+	}
 	for _, id := range clients {
 		if work.spent() {
 			return true, nil
@@ -96,7 +112,35 @@ func (tx *Tx) endCredentialsOf(user UserID, work *workBudget) (more bool, err er
 			return false, err
 		}
 	}
+	for range last { // a console session ends in the batch of the token that opened it
+		if work.spent() {
+			return true, nil
+		}
+	}
+	for _, key := range last {
+		if _, err := tx.endToken(key); err != nil {
+			return false, err
+		}
+	}
 	return false, nil
+}
+
+// ownTokens returns the keys of the caller's token and, if that is a console session, of the
+// token that opened it, with which the session ends.
+func (tx *Tx) ownTokens() (keys [][]byte, err error) {
+	if tx.Caller.Kind != WorkspaceToken {
+		return nil, nil
+	}
+	key := tokenKey(nil, TokenID(tx.Caller.Token))
+	grant, err := tokenGrants.Get(tx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the caller's token: %w", err)
+	}
+	keys = append(keys, key)
+	if grant != nil && grant.Value.OpenedWith != "" {
+		keys = append(keys, tokenKey(nil, grant.Value.OpenedWith))
+	}
+	return keys, nil
 }
 
 // sponsoredTokens returns the keys of at most limit tokens that have a member as their
