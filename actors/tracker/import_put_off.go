@@ -88,7 +88,7 @@ var settleImportedOp = NewCommand[TimerIn, None]("SettleImported", "Move on the 
 			// See sessionHasEnded for the millisecond.
 			return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, issue.String(), tx.now.Add(time.Millisecond))
 		}
-		if err := tx.settleWhenReady(issue); err != nil {
+		if err := tx.settleUnblocked(issue); err != nil {
 			return Reply{}, err
 		}
 		at = append(issue[:], 0xff) // behind all entries of the issue

@@ -114,6 +114,23 @@ func TestWhenReady_OfAClosedIssue(t *testing.T) {
 	}
 }
 
+// A session of a closed issue that waits for another session goes on waiting in a copy of the
+// workspace.
+func TestWhenReady_OfAClosedIssueInACopy(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	work, other := f.work(PriorityLow), f.work(PriorityLow)
+	f.close(work.ID)
+	before := f.dispatch(other.ID, DispatchIssueIn{})
+	behind := f.dispatch(work.ID, DispatchIssueIn{AgentID: Some("b"), SessionOptions: SessionOptions{WhenReady: true, QueuedAfter: queuedBehind(string(before.ID))}})
+	c := f.copied()
+	c.pass(time.Second)
+	if got := c.session(behind.ID).Status; got != SessionWaiting {
+		t.Errorf("is %s in the copy", got)
+	}
+	c.verify()
+}
+
 // More sessions than a command moves are released by several.
 func TestWhenReady_ManyAtOnce(t *testing.T) {
 	t.Parallel()
