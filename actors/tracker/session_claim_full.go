@@ -2,9 +2,7 @@ package tracker
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
 
 	"switchyard/storage"
 )
@@ -50,44 +48,4 @@ func (q *claim) queuesWithRoom() (agents []string, all bool, err error) {
 		ok = cursor.SeekGE(agent)
 	}
 	return agents, true, cursor.Err()
-}
-
-// claimable is a session that a search has found, with its place in the queue of all.
-type claimable struct {
-	urgency byte
-	session storage.ID
-	pk      []byte
-}
-
-func (a *claimable) compare(b *claimable) int {
-	return cmp.Or(cmp.Compare(a.urgency, b.urgency), bytes.Compare(a.session[:], b.session[:]))
-}
-
-// findByAgent is find by the queues of some agents.
-func (q *claim) findByAgent(agents []string) error {
-	q.begin()
-	var best []claimable // in the order of the queue, at most the limit
-	for _, agent := range agents {
-		if err := q.tx.walkQueue(agent, func(e *queuedEntry, pk []byte) (bool, error) {
-			s := claimable{e.urgency, e.session, pk}
-			if q.looked == q.most || len(best) == q.limit && s.compare(&best[q.limit-1]) > 0 {
-				return false, nil
-			}
-			takes, full, err := q.look(e, pk)
-			if err != nil || !takes {
-				return !full, err
-			}
-			s.pk = bytes.Clone(pk)
-			at, _ := slices.BinarySearchFunc(best, s, func(a, b claimable) int { return a.compare(&b) })
-			best = slices.Insert(best, at, s)
-			best = best[:min(len(best), q.limit)]
-			return true, nil
-		}); err != nil {
-			return err
-		}
-	}
-	for i := range best {
-		q.found = append(q.found, best[i].pk)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -112,4 +113,114 @@ func TestClaim_FindsSessionsInFrontOfAFullAgent(t *testing.T) {
 		t.Errorf("claimed %s, want %s and %s", claimedIDs(got), front, behind)
 	}
 	f.verify()
+}
+
+// Many sessions of another provider, of an agent with room, keep nothing from a claim that comes before
+// them in the queue, in front of sessions of a full agent or behind.
+func TestClaim_FindsSessionsBeforeManyOfAnotherProvider(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]int{"one at a time": 1, "together": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fullFixture{agentFixture: newAgentFixture(t)}
+			front := f.dispatch(f.work(PriorityUrgent).ID, DispatchIssueIn{AgentID: Some("z"), Provider: Some("p")}).ID
+			f.full = f.register(CreateAgentIn{Name: "F", MaxConcurrentSessions: Some(int64(1))})
+			f.start(f.work(PriorityLow), string(f.full.ID))
+			issue := f.work(PriorityHigh)
+			for range 20 {
+				f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(string(f.full.ID)), Provider: Some("p")})
+			}
+			behind := f.dispatch(f.work(PriorityMedium).ID, DispatchIssueIn{AgentID: Some("z"), Provider: Some("p")}).ID
+			low := f.work(PriorityLow)
+			for range 150 {
+				f.dispatch(low.ID, DispatchIssueIn{AgentID: Some("a"), Provider: Some("q")})
+			}
+			var got []ClaimedSession
+			for range 2 {
+				got = append(got, f.claimUpTo(100, limit)...)
+			}
+			if claimedIDs(got) != fmt.Sprint([]SessionID{front, behind}) {
+				t.Errorf("claimed %s, want %s and %s", claimedIDs(got), front, behind)
+			}
+			f.verify()
+		})
+	}
+}
+
+// A claim of one session of many agents has the first one of the queue, also if it may not look at all.
+func TestClaim_FindsTheFirstSessionBehindAFullAgent(t *testing.T) {
+	t.Parallel()
+	f := &fullFixture{agentFixture: newAgentFixture(t)}
+	f.full = f.register(CreateAgentIn{Name: "F", MaxConcurrentSessions: Some(int64(1))})
+	f.start(f.work(PriorityLow), string(f.full.ID))
+	urgent := f.work(PriorityUrgent)
+	for range 120 {
+		f.dispatch(urgent.ID, DispatchIssueIn{AgentID: Some(string(f.full.ID)), Provider: Some("p")})
+	}
+	low := f.work(PriorityLow)
+	for n := range 60 {
+		f.dispatch(low.ID, DispatchIssueIn{AgentID: Some(fmt.Sprint("a", n%2)), Provider: Some("q")})
+	}
+	f.dispatch(low.ID, DispatchIssueIn{AgentID: Some("a2"), Provider: Some("p")})
+	for range 60 {
+		f.dispatch(low.ID, DispatchIssueIn{AgentID: Some("a3"), Provider: Some("q")})
+	}
+	first := f.dispatch(f.work(PriorityMedium).ID, DispatchIssueIn{AgentID: Some("z"), Provider: Some("p")}).ID
+	if got := f.claimUpTo(50, 1); claimedIDs(got) != fmt.Sprint([]SessionID{first}) {
+		t.Errorf("claimed %s, want %s", claimedIDs(got), first)
+	}
+	f.verify()
+}
+
+// The queues of agents hold the same sessions for a claim as the queue of all, in the same order, also
+// while a search may look at few.
+func TestClaim_BothSearchesAgree(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		f := newAgentFixture(t)
+		agents := []string{"x", "y\x01", "y"}
+		for n := range 4 {
+			in := CreateAgentIn{Name: fmt.Sprint("A", n)}
+			if random.IntN(3) > 0 {
+				in.MaxConcurrentSessions = Some(int64(1 + random.IntN(3)))
+			}
+			agents = append(agents, string(f.register(in).ID))
+		}
+		var work []IssueID
+		for range 8 {
+			work = append(work, f.work([]IssuePriority{PriorityLow, PriorityHigh, PriorityUrgent}[random.IntN(3)]).ID)
+		}
+		for range 40 {
+			f.dispatch(work[random.IntN(len(work))], DispatchIssueIn{AgentID: Some(agents[random.IntN(len(agents))]), Provider: Some([]string{"p", "q"}[random.IntN(2)])})
+		}
+		for range 12 {
+			f.claim(ClaimSessionsIn{Limit: 1 + random.IntN(3), Provider: []Opt[string]{{}, Some("p")}[random.IntN(2)], LeaseSeconds: 3600})
+			limit, provider, most := 1+random.IntN(6), []string{"", "p", "q"}[random.IntN(3)], 1+random.IntN(40)
+			f.run(f.admin, NewCommand[None, None]("compare", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+				all := claim{tx: tx, provider: provider, limit: limit, most: maxPassedOver}
+				if _, err := all.findInOrder(maxPassedOver); err != nil {
+					return Reply{}, err
+				}
+				few := claim{tx: tx, provider: provider, limit: limit, most: most}
+				for range 2 { // the second one knows where the queues begin
+					agents, _, err := few.queuesWithRoom()
+					if err == nil {
+						err = few.findByAgent(agents)
+					}
+					if err != nil {
+						return Reply{}, err
+					}
+					want := all.found
+					if few.looked == most {
+						want = want[:min(len(want), len(few.found))]
+					}
+					if !slices.EqualFunc(few.found, want, slices.Equal) {
+						t.Errorf("seed %d: found %x, want %x", seed, few.found, want)
+					}
+				}
+				return Reply{}, nil
+			}), &None{})
+		}
+	}
 }

@@ -71,50 +71,60 @@ func (f *queueHeads) lower(s *sessionRecord) {
 // walkQueue calls fn for the claimable sessions of an agent, or of all with "", in the
 // order of claims, until fn returns false. The entry is valid until fn returns.
 func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, error)) error {
+	for rank := int(PriorityUrgent.rank()); rank >= 0; rank-- {
+		more, err := tx.walkUrgency(agent, urgency(byte(rank)), nil, fn)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// walkUrgency is walkQueue for the sessions of one urgency, from an id on; nil is the beginning.
+// more is false if fn has ended it.
+func (tx *Tx) walkUrgency(agent string, urgency byte, from []byte, fn func(e *queuedEntry, pk []byte) (bool, error)) (more bool, err error) {
+	queue := &tx.buffer.queue
+	key := queueHeadKey{agent, urgency}
+	whole := from == nil
+	if whole {
+		head, known := queue.heads[key]
+		if head.empty {
+			return true, nil
+		}
+		if known {
+			from = head.first[:]
+		}
+	}
 	index, start := sessionQueue, storage.Key(nil)
 	if agent != "" {
 		index, start = sessionQueueByAgent, start.Str(agent)
 	}
-	queue := &tx.buffer.queue
-	for rank := int(PriorityUrgent.rank()); rank >= 0; rank-- {
-		key := queueHeadKey{agent, urgency(byte(rank))}
-		head, known := queue.heads[key]
-		if head.empty {
-			continue
-		}
-		prefix := slices.Concat(start, storage.Key{key.urgency})
-		var from []byte
-		if known {
-			from = head.first[:]
-		}
-		empty, more := true, true
-		err := tx.Rows(index, prefix, from, func(fields, _ []byte) (bool, error) {
-			e, err := parseQueued(fields[len(prefix):], agent == "")
-			if err != nil {
-				return false, err
-			}
-			e.urgency = key.urgency
-			if agent != "" {
-				e.agent = start
-			}
-			if empty {
-				empty = false
-				queue.raise(key, queueHead{first: e.session})
-			}
-			more, err = fn(&e, fields[len(fields)-storage.ListedKeyLen:])
-			return more, err
-		})
+	prefix := slices.Concat(start, storage.Key{urgency})
+	empty := true
+	more = true
+	err = tx.Rows(index, prefix, from, func(fields, _ []byte) (bool, error) {
+		e, err := parseQueued(fields[len(prefix):], agent == "")
 		if err != nil {
-			return fmt.Errorf("walk the claim queue: %w", err)
+			return false, err
 		}
-		if empty {
-			queue.raise(key, queueHead{empty: true})
+		e.urgency = urgency
+		if agent != "" {
+			e.agent = start
 		}
-		if !more {
-			return nil
+		if empty && whole {
+			queue.raise(key, queueHead{first: e.session})
 		}
+		empty = false
+		more, err = fn(&e, fields[len(fields)-storage.ListedKeyLen:])
+		return more, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("walk the claim queue: %w", err)
 	}
-	return nil
+	if empty && whole {
+		queue.raise(key, queueHead{empty: true})
+	}
+	return more, nil
 }
 
 // countEngaged updates the number of sessions that an agent works on, registered or
