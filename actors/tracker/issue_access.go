@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	json "github.com/goccy/go-json"
+
 	"switchyard/storage"
 )
 
@@ -120,6 +122,29 @@ func parentIn(rec storage.Record) storage.ID {
 	}
 	id, _ := storage.ParseID(storedText(rec.JSON(), "parentId"))
 	return id
+}
+
+// projectIn returns the project of a stored issue, "" for none, without decoding the rest: claims ask for
+// it, and issues may be long.
+func projectIn(rec storage.Record) (project string, err error) {
+	const open = `"projectId":` // exact, as in storedText
+	body := rec.JSON()
+	at := bytes.Index(body, []byte(open+`"`))
+	if at < 0 {
+		return "", nil
+	}
+	text := body[at+len(open):]
+	end := 1
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if err := json.Unmarshal(text[:min(end+1, len(text))], &project); err != nil {
+		return "", fmt.Errorf("decode an issue's project: %w", err)
+	}
+	return project, nil
 }
 
 // snoozedAt reports whether a stored issue is snoozed at a time.

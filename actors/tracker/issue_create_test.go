@@ -308,6 +308,25 @@ func TestStoredText_TellsNamesFromText(t *testing.T) {
 	}
 }
 
+func TestProjectOf_AnyText(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow)
+	tricky := `"projectId":"x"`
+	f.run(f.admin, PatchIssue, patchIn(issue.ID, "", IssuePatch{Title: Some(tricky), IssueFields: IssueFields{Description: Some(tricky), LabelIDs: Some([]string{tricky})}}))
+	for _, project := range []string{"", "bridge", `"`, `\`, `\\"`, `a\"b"`, tricky, `{"a":"b"}`, "<é&\u2028 😀\x01>"} {
+		f.setProject(issue.ID, Opt[string]{Value: project, Set: true, Null: project == ""})
+		v := View{View: f.view(f.home.Workspace.ID.raw())}
+		if got, err := v.projectOf(issue.id()); got != project || err != nil {
+			t.Errorf("found %q, %v; want %q", got, err, project)
+		}
+	}
+	v := View{View: f.view(f.home.Workspace.ID.raw())}
+	if got, err := v.projectOf(f.home.Workspace.ID.raw()); got != "" || err != nil {
+		t.Errorf("found %q, %v of no issue", got, err)
+	}
+}
+
 func TestBranchName(t *testing.T) {
 	t.Parallel()
 	for _, row := range [][3]string{

@@ -269,16 +269,6 @@ func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes bool, err error) {
 	if engaged {
 		return false, nil
 	}
-	over, known := q.over[e.issue]
-	if !known {
-		if over, err = q.tx.passesOverIssue(e.issue); err != nil {
-			return false, err
-		}
-		q.over[e.issue] = over
-	}
-	if over {
-		return false, nil
-	}
 	seen, known := q.seen[e.issue]
 	if !known {
 		if seen, err = q.tx.hasIssue(e.issue); err != nil {
@@ -291,6 +281,16 @@ func (q *claim) canClaim(e *queuedEntry, pk []byte) (takes bool, err error) {
 		if len(q.unseen) < maxUnseen {
 			q.unseen = append(q.unseen, bytes.Clone(pk))
 		}
+		return false, nil
+	}
+	over, known := q.over[e.issue]
+	if !known {
+		if over, err = q.tx.passesOverIssue(e.issue); err != nil {
+			return false, err
+		}
+		q.over[e.issue] = over
+	}
+	if over {
 		return false, nil
 	}
 	q.room[agent]--

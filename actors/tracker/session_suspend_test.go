@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -144,4 +145,42 @@ func TestConcurrencyKeys_ClaimsAreWokenWhenAllAreParked(t *testing.T) {
 		t.Error("no claim is woken when the key has a place again")
 	}
 	f.verify()
+}
+
+// Issues may be long, and a project whose budget is used up has each claim ask for the project of an
+// issue. Not parallel: it counts the memory that the process allocates.
+func TestSuspended_ClaimsDecodeNoIssues(t *testing.T) {
+	f := newAgentFixture(t)
+	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "P", Key: "PRV", IsPublic: Some(false)})
+	text := strings.Repeat("Some words of a description. ", 4000)
+	const hidden = 20
+	var last Issue
+	for range hidden {
+		last = decode[Issue](t, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "Work", IssueFields: IssueFields{TeamID: Some(private.ID), Description: Some(text)}}).Body)
+		f.dispatch(last.ID, DispatchIssueIn{})
+	}
+	f.setProject(last.ID, Some("tunnel"))
+	spent := f.work(PriorityHigh)
+	f.setProject(spent.ID, Some("bridge"))
+	f.beat(f.start(spent, "spender"), 2)
+	f.putBudget("project:bridge", 1, -1, BudgetTotal)
+	_, member := f.member(f.home, RoleMember, "write")
+	allocates := func(fn func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		fn()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if got := allocates(func() { f.run(member, ClaimSessions, &ClaimSessionsIn{}) }); got > hidden*uint64(len(text))/2 {
+		t.Errorf("a claim that passes over %d issues of %d bytes allocates %d", hidden, len(text), got)
+	}
+	v := View{View: f.view(f.home.Workspace.ID.raw())}
+	if got := allocates(func() {
+		if project, err := v.projectOf(last.id()); project != "tunnel" || err != nil {
+			t.Errorf("the project is %q, %v", project, err)
+		}
+	}); got > uint64(len(text))/2 {
+		t.Errorf("a look for the project of an issue of %d bytes allocates %d", len(text), got)
+	}
 }

@@ -325,10 +325,10 @@ func (c *sessionChange) use(given *Opt[UsageIn]) error {
 }
 
 // projectOf returns the project of an issue; "" for none.
-func (v *View) projectOf(issue storage.ID) (string, error) {
-	row, err := issues.Get(v, issueKey(issue))
-	if err != nil || row == nil || row.Value.ProjectID == nil {
-		return "", err
-	}
-	return *row.Value.ProjectID, nil
+func (v *View) projectOf(issue storage.ID) (project string, err error) {
+	_, err = issues.Record(v, issueKey(issue), func(rec storage.Record) error {
+		project, err = projectIn(rec)
+		return err
+	})
+	return project, err
 }
