@@ -104,6 +104,10 @@ func TestTools_RunTheOperationWithTheRequestsOwn(t *testing.T) {
 	if in, ok := got.in.(*tracker.LogActivitiesIn); !ok || in.ID != "s1" || in.Type != tracker.ActivityElicitation || in.Message.Value != "q" || string(in.Payload) != "[1]" {
 		t.Errorf("%s with %+v", got.op.Name, got.in)
 	}
+	b.say(t, callOf("heartbeat", `{"leaseSeconds":90}`))
+	if in, ok := got.in.(*tracker.HeartbeatIn); !ok || got.op != tracker.Heartbeat || in.ID != "s1" || in.LeaseSeconds.Value != 90 {
+		t.Errorf("%s with %+v", got.op.Name, got.in)
+	}
 	b.say(t, callOf("list_children", `{"limit":3,"summary":"1"}`))
 	if in, ok := got.in.(*tracker.ListSessionChildrenIn); !ok || in.ID != "s1" || in.Limit != 3 || in.Summary != "1" {
 		t.Errorf("%s with %+v", got.op.Name, got.in)

@@ -31,8 +31,9 @@ type translated interface {
 const toolReport = "report"
 
 // toolInstructions tell an agent how the tools go together.
-const toolInstructions = "You work on one issue, in one session. Start with read_issue. Log what you do while you do it: silence looks like a stall, " +
-	"and every log renews the session's lease. Ask when only a person can decide, and wait for the answer with read_session. " +
+const toolInstructions = "You work on one issue, in one session. Start with read_issue. Log what you do while you do it: silence looks like a stall. " +
+	"A session that you claimed has a lease, and is given to another agent when the lease runs out. Every log, report and heartbeat renews it; reading does not. " +
+	"Ask when only a person can decide, and wait for the answer with read_session, with a heartbeat before each call. If the answer may take long, give the session up with wait instead. " +
 	"Spawn a child for work that stands on its own. When you are done, report with status completed or failed and the result: that ends the session for good."
 
 // toolSpecs are the tools of every session (Decision 36).
@@ -44,7 +45,8 @@ var toolSpecs = []toolSpec{
 	{
 		name: "read_session", title: "Read the session", op: tracker.PollSession,
 		description: "Read this session and its log, the oldest activity first: its status, and people's answers (activities of type response). " +
-			"With since and wait it returns as soon as there is something new, which is how to wait for the answer to a question.",
+			"With since and wait it returns as soon as there is something new, which is how to wait for the answer to a question. " +
+			"It does not renew the session's lease: call heartbeat before each call that waits.",
 		arguments: map[string]string{
 			"since": "The id of an activity: only later ones are returned, and of more than 1 MiB the oldest. Without it the newest 500 are, and of more than 1 MiB the newest.",
 			"wait":  "How many seconds to wait for something new.",
@@ -64,9 +66,18 @@ var toolSpecs = []toolSpec{
 		},
 	},
 	{
+		name: "heartbeat", title: "Renew the lease", op: tracker.Heartbeat,
+		description: "Renew the session's lease and change nothing else: a question stays open, and it does not count as progress. For times when you have nothing to log, such as while you wait for an answer.",
+		arguments: map[string]string{
+			"leaseSeconds": "How long the lease lasts from now on, and after each renewal. Without it, as long as before.",
+			"usage":        "What you have used since you last told: tokens, and the cost in millionths.",
+		},
+	},
+	{
 		name: "ask", title: "Ask a person", op: tracker.LogActivities, input: func() any { return new(askIn) },
 		description: "Ask the people who follow this session. It shows that it needs input until someone replies or you log something else. " +
-			"Returns the activity; pass its id to read_session as since, with wait, to get the reply.",
+			"Returns the activity; pass its id to read_session as since, with wait, to get the reply, and call heartbeat before each such call, or the lease runs out. " +
+			"If the reply may take long, store a checkpoint and call wait with any: [{reply: true}].",
 		arguments: map[string]string{
 			"question": "Your question, with the facts that are needed to answer it.",
 			"payload":  "Any JSON that belongs to it, such as the answers to choose from, up to 64 KiB.",

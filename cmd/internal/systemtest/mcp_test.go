@@ -29,7 +29,7 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "ask checkpoint list_children log read_issue read_session relate release report spawn_child wait" {
+	if got := strings.Join(names, " "); got != "ask checkpoint heartbeat list_children log read_issue read_session relate release report spawn_child wait" {
 		t.Errorf("the tools are %s", got)
 	}
 
