@@ -155,13 +155,10 @@ func (l *lane) ask(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// handBack gives the session up as fast as the service allows: it goes back to the
-// queue when the shortest lease there is has run out.
+// handBack gives the session back to the queue. The attempt does not count, so that any
+// number of restarts does not use up the session's attempts.
 func (l *lane) handBack(ctx context.Context) error {
-	if _, err := l.log(ctx, "status", "The agent stops before it is done. The session goes back to the queue."); err != nil {
-		return err
-	}
-	return l.heartbeat(ctx, 10*time.Second)
+	return l.call(ctx, l.path("release"), map[string]any{"reason": "The agent stops before it is done."}, nil)
 }
 
 // save stores a checkpoint: the next claimer of the session gets it, on any process.

@@ -123,7 +123,7 @@ func (a *agent) handle(ctx context.Context, l *lane) {
 	case err == nil:
 		err = l.report(at, map[string]any{"status": "completed", "result": result})
 	case errors.Is(err, errStopped):
-		// The next claimer starts anew, within seconds instead of a lease.
+		// The next claimer goes on at once, instead of after a lease.
 		short, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 		defer done()
 		err = errors.Join(err, l.handBack(short))
