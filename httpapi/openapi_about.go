@@ -119,6 +119,8 @@ func aboutNeeds(op *tracker.Op) string {
 		return "Needs the permission " + right + "."
 	case tracker.EventRights:
 		return "Needs the permission read, issues:read or sessions:read; the answer has the events that the permission is for."
+	case tracker.DraftRights:
+		return "Needs the permission write, issues:write or sessions:write."
 	}
 	return fmt.Sprintf("Needs the permission %s or %s:%s.", right, op.Needs.Resource, right)
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -169,8 +170,14 @@ func TestDescription_Explains(t *testing.T) {
 		}
 		tags[tag.Name] = true
 	}
+	permission := regexp.MustCompile(`\b\w+:(read|write)\b`)
 	for path, item := range described.Paths.Map() {
 		for method, operation := range item.Operations() {
+			for _, word := range permission.FindAllString(operation.Description, -1) {
+				if !slices.Contains(tracker.PermissionWords(), word) {
+					t.Errorf("%s %s needs %s, which no token can have", method, path, word)
+				}
+			}
 			if operation.Description == "" || len(operation.Tags) != 1 || !tags[operation.Tags[0]] {
 				t.Errorf("%s %s: description %q, tags %v", method, path, operation.Description, operation.Tags)
 			}

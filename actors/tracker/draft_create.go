@@ -7,6 +7,9 @@ import (
 	"switchyard/storage"
 )
 
+// DraftRights is the right that a proposal needs: to write issues or sessions.
+const DraftRights = "drafts"
+
 // CreateDraftIn is a proposed write. The issue of the draft is issueId, or entityId if
 // entityType is "issue", or the session's; only a draft of a new issue needs none.
 type CreateDraftIn struct {
@@ -52,7 +55,7 @@ func (in *CreateDraftIn) entityType() string { return in.EntityType.Or(entityIss
 
 // CreateDraft stores a proposed write until it is published or discarded (Decision 40).
 // A lane token proposes for its own session and issue.
-var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, "drafts"}, createDraft, ForLanes, Answers(Created))
+var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, DraftRights}, createDraft, ForLanes, Answers(Created))
 
 func createDraft(tx *Tx, in *CreateDraftIn) (Reply, error) {
 	var faults Faults

@@ -92,7 +92,7 @@ func (p Permissions) Allow(n Needs) bool {
 		enough |= PermSessionsWrite
 	// A credential for sessions may make drafts; to decide on one takes the right to
 	// its issue.
-	case n.Resource == "drafts" && n.Level == Write:
+	case n.Resource == DraftRights && n.Level == Write:
 		enough |= PermIssuesWrite | PermSessionsWrite
 	}
 	return p&enough != 0

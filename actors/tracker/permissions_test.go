@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -62,5 +63,16 @@ func TestPermissions_WiderAllowsMore(t *testing.T) {
 	}
 	if permissionWords["issues:write"].Allow(Needs{Level: Read}) || permissionWords["issues:write"].Allow(Needs{Write, "sessions"}) {
 		t.Error("a resource's permission reaches further")
+	}
+}
+
+// The refusal of a proposal names permissions that a token can have.
+func TestPermissions_RefusalOfADraftNamesThem(t *testing.T) {
+	t.Parallel()
+	err := errLacksRight(CreateDraft.Needs)
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Message != "This needs the right to write issues or sessions." ||
+		refused.Hint != "Use a token with the write permission, or with issues:write or sessions:write." {
+		t.Errorf("the refusal is %+v", err)
 	}
 }

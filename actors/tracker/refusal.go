@@ -19,6 +19,8 @@ func neededFor(needs Needs) string {
 		return "in the workspace"
 	case EventRights:
 		return "what there are events of"
+	case DraftRights:
+		return "issues or sessions"
 	}
 	return needs.Resource
 }
@@ -27,7 +29,7 @@ func orResource(needs Needs, right string) string {
 	switch needs.Resource {
 	case "":
 		return ""
-	case EventRights:
+	case EventRights, DraftRights:
 		return ", or with issues:" + right + " or sessions:" + right
 	}
 	return " or with " + needs.Resource + ":" + right
