@@ -119,7 +119,8 @@ func (s *Server) release(x *exchange) {
 		x.held = nil
 	}
 	if x.resumed != nil { // it was refused before it could continue
-		x.resumed.waiting.Leave()
+		_, waiting := x.resumed.release()
+		waiting.Leave()
 		x.resumed = nil
 	}
 	x.lost = nil

@@ -22,9 +22,10 @@ import (
 
 // parked is a request that waits and holds no goroutine.
 type parked struct {
-	waiting tracker.Waiting
-	conn    *conn
+	conn *conn
+	// req and waiting continue the request, once: see release.
 	req     *tracker.Request
+	waiting tracker.Waiting
 	// raw is the request to be read again, with the bytes that were read behind it.
 	raw     []byte
 	start   time.Time
@@ -45,7 +46,8 @@ func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any
 	var waiting tracker.Waiting
 	var waits bool
 	if p := x.resumed; p != nil {
-		x.resumed, req, waiting = nil, p.req, p.waiting
+		x.resumed = nil
+		req, waiting = p.release()
 		reply, waits, err = waiting.Resume()
 	} else if x.conn == nil {
 		return s.engine().Do(req, op, in) // not of our listener: it can't be parked
@@ -80,6 +82,14 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	x.ctx.HijackSetNoResponse(true)
 	x.ctx.Hijack(func(c net.Conn) { s.rest(p, c) })
 	return nil
+}
+
+// release returns the parts of a resumed request that continue it, and keeps none of them: the answer is
+// among them, and resume keeps p for as long as the connection goes on.
+func (p *parked) release() (req *tracker.Request, waiting tracker.Waiting) {
+	req, waiting = p.req, p.waiting
+	p.req, p.waiting = nil, nil
+	return req, waiting
 }
 
 // raw is the request as fasthttp will read it again.

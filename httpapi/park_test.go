@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"switchyard/actors/tracker"
 	"switchyard/internal/testkit"
@@ -344,4 +346,33 @@ func TestPark_HasRoomForHeaders(t *testing.T) {
 	r := send(b.cfg.MaxHeaderBytes)
 	(<-(<-all).armed)()
 	wantBody(t, r, 200, "")
+}
+
+// A request that has waited may have an answer of megabytes, which the budget no longer counts once the client
+// has it. The connection may go on for days.
+func TestPark_AnAnsweredRequestIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	sleepers := sleepy(b, 0)
+	c, r := dial(t, b.addr)
+	if _, err := io.WriteString(c, takeRequest("one")); err != nil {
+		t.Fatal(err)
+	}
+	answered := func() weak.Pointer[sleeper] {
+		w := <-sleepers
+		(<-w.armed)()
+		return weak.Make(w)
+	}()
+	if wantBody(t, r, 200, `{"id":"one"}`) {
+		t.Fatal("the connection ends")
+	}
+	testkit.Eventually(t, "the request that waited is given up", func() bool {
+		runtime.GC()
+		return answered.Value() == nil
+	})
+	if _, err := io.WriteString(c, takeRequest("two")); err != nil {
+		t.Fatal(err)
+	}
+	(<-(<-sleepers).armed)()
+	wantBody(t, r, 200, `{"id":"two"}`)
 }
