@@ -60,6 +60,9 @@ func (o *SCIMOperations) edits() ([]scimEdit, error) {
 			if e.path, err = parseSCIMPath(path); err != nil {
 				return nil, err
 			}
+			if len(edits) == maxSCIMEdits {
+				return nil, manySCIMEdits()
+			}
 			edits = append(edits, e)
 			continue
 		}
@@ -88,11 +91,15 @@ type scimNamed struct {
 	value json.RawMessage
 }
 
+func manySCIMEdits() error {
+	return scimRefusal(scimInvalidValue, fmt.Sprintf("The operations name more than %d attributes.", maxSCIMEdits))
+}
+
 // scimAttributes returns the attributes of an object, sorted by name, and refuses more than most.
 func scimAttributes(object json.RawMessage, most int) (all []scimNamed, err error) {
 	err = eachProperty(object, func(name string, value []byte) error {
 		if len(all) == most {
-			return scimRefusal(scimInvalidValue, fmt.Sprintf("The operations name more than %d attributes.", maxSCIMEdits))
+			return manySCIMEdits()
 		}
 		all = append(all, scimNamed{name, bytes.Clone(value)})
 		return nil

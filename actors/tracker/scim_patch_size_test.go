@@ -23,6 +23,8 @@ func TestSCIMPatch_ManyValues(t *testing.T) {
 		`{"op":"replace","value":{` + names("urn:x:", maxSCIMEdits+1) + `}}`:                                                                scimInvalidValue,
 		`{"op":"replace","value":{` + names("urn:x:", maxSCIMEdits) + `}}`:                                                                  "",
 		strings.Repeat(`{"op":"replace","value":{"urn:x:a":1}},`, 9) + `{"op":"replace","value":{` + names("urn:x:", maxSCIMEdits-8) + `}}`: scimInvalidValue,
+		`{"op":"replace","value":{` + names("urn:x:", maxSCIMEdits) + `}},{"op":"replace","path":"nickName","value":1}`:                     scimInvalidValue,
+		`{"op":"replace","value":{` + names("urn:x:", maxSCIMEdits-1) + `}},{"op":"replace","path":"nickName","value":1}`:                   "",
 	} {
 		in := operationsOf(t, operations)
 		var u SCIMUserAttributes
