@@ -224,6 +224,21 @@ func TestGroupLink_Votes(t *testing.T) {
 	}
 }
 
+// A member whose Raft hangs holds up the leader that tells it to stand for election for no longer than a
+// hand-over takes: until then Raft takes no change, not even the next claim of the shard.
+func TestGroupLink_StandOfAMemberThatHangs(t *testing.T) {
+	t.Parallel()
+	w := newPeerNetwork(t)
+	leader, follower := linkedGroups{t, w.add("a", "one", nil)}, linkedGroups{t, w.add("b", "one", nil)}
+	follower.add(1, func(raft.RPC, bool, <-chan struct{}) bool { return true }) // and answers nothing
+	from := leader.add(1, nil)
+	began := time.Now()
+	err := from.TimeoutNow("b", "b", &raft.TimeoutNowRequest{}, &raft.TimeoutNowResponse{})
+	if took := time.Since(began); !errors.Is(err, errGroupTimeout) || took >= raftTimeout {
+		t.Errorf("%v after %v, want a time-out after %v", err, took, standTime)
+	}
+}
+
 // A node of a version that does not know the shared connection gets its messages by the groups' streams.
 func TestGroupLink_OldPeer(t *testing.T) {
 	t.Parallel()

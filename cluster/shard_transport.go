@@ -127,9 +127,19 @@ func (t *shardTransport) RequestVote(id raft.ServerID, target raft.ServerAddress
 	return nil
 }
 
-// TimeoutNow tells a member to stand for election.
+// standTime bounds the wait for the answer of a member that is told to stand for election. It is less than
+// Raft gives a hand-over, so that another successor can be tried.
+const standTime = electionTimeout / 2
+
+// TimeoutNow tells a member to stand for election. Raft refuses all changes until it returns, also those
+// of a newer term: a member whose Raft hangs must not hold it up for longer than the hand-over may take.
 func (t *shardTransport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	_, err := t.send(target, groupMessage{kind: messageStand}, true)
+	ctx, cancel := context.WithTimeoutCause(t.ctx, standTime, errGroupTimeout)
+	defer cancel()
+	_, err := t.peers.sendGroup(ctx, string(target), groupMessage{kind: messageStand, shard: t.shard}, true)
+	if err != nil && errors.Is(context.Cause(ctx), errGroupTimeout) {
+		return errGroupTimeout
+	}
 	if errors.Is(err, errOldPeer) {
 		return t.NetworkTransport.TimeoutNow(id, target, args, resp)
 	}
