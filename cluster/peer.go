@@ -413,6 +413,15 @@ type trackedConn struct {
 // at its state alone: bytes that are written to it are not encrypted. See Plain.
 func (c *trackedConn) SyscallConn() (syscall.RawConn, error) { return socket(c.Conn) }
 
+// NetConn returns the connection below TLS, or below the tracked one. If it is closed, Close has to be called all the
+// same, and does not wait for the other node.
+func (c *trackedConn) NetConn() net.Conn {
+	if secure, ok := c.Conn.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return c.Conn
+}
+
 // Plain reports whether the bytes of the connection are those of its socket: there is no TLS between.
 func (c *trackedConn) Plain() bool {
 	_, tcp := c.Conn.(*net.TCPConn)

@@ -17,7 +17,8 @@
 // Goroutines: fasthttp runs one per connection and every function here runs on
 // it. Serve runs on its caller's until Shutdown. A request that waits for a change holds
 // no goroutine; it gets a new one to continue, see park.go. A timer runs while requests wait
-// at other nodes, see forward_gone.go.
+// at other nodes, see forward_gone.go. A connection with TLS is closed on a goroutine of its own, which
+// Shutdown waits for, see goodbye.go.
 //
 // Pooled are the exchanges, one per request in progress, and the inputs of queries.
 // Nothing handed to an operation points into a buffer of fasthttp or of an

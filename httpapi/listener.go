@@ -221,7 +221,7 @@ func (c *conn) taken() {
 }
 
 // Close closes the connection; one that was refused while it was still sending is
-// first drained, within bounds.
+// first drained, within bounds. It does not wait for the client to read (goodbyes).
 func (c *conn) Close() error {
 	for n := c.keep.Load(); n > 0; n = c.keep.Load() {
 		if c.keep.CompareAndSwap(n, n-1) {
@@ -243,5 +243,5 @@ func (c *conn) Close() error {
 	}
 	c.owner.server.budget.releaseAll(c)
 	c.owner.forget(c)
-	return c.Conn.Close()
+	return c.owner.server.goodbyes.close(c.Conn)
 }

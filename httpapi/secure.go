@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"crypto/tls"
 	"net"
 	"syscall"
 )
@@ -10,10 +9,11 @@ import (
 // handshake is made by the first read, within the time that a request has to arrive.
 // fasthttp sees what is inside.
 
-// socket returns the connection below TLS, or the connection itself.
+// socket returns the connection below TLS, or the connection itself. The cluster's type of a node's
+// connection names the one below it, too.
 func socket(c net.Conn) net.Conn {
-	if secure, ok := c.(*tls.Conn); ok {
-		return secure.NetConn()
+	if above, ok := c.(interface{ NetConn() net.Conn }); ok {
+		return above.NetConn()
 	}
 	return c
 }
@@ -41,7 +41,14 @@ func rawWriter(c net.Conn) syscall.RawConn {
 
 // cut closes a connection at once. Closing TLS would say goodbye to the client first, and
 // wait for a client that reads nothing.
-func cut(c net.Conn) error { return socket(c).Close() }
+func cut(c net.Conn) error {
+	below := socket(c)
+	err := below.Close()
+	if below != c {
+		_ = c.Close() // without a socket it waits for nothing
+	}
+	return err
+}
 
 // gone reports whether the client, or the node that passes its request on, has closed the
 // connection while the request waits. The last bytes of TLS, with which the other side says

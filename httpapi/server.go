@@ -40,6 +40,7 @@ type Server struct {
 	leavers     leavers
 	tools       *toolbox // nil when no route leads to them
 	description []byte
+	goodbyes    goodbyes
 	// draining is set when connections are to end after the response in progress.
 	draining atomic.Bool
 	// stopping is set before, when the node begins to stop.
@@ -244,6 +245,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.closeAll()
 	}
+	s.goodbyes.end(ctx)
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("shut down HTTP: %w", err)
 	}
