@@ -96,7 +96,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	e.indexing = newIndexTurns(e.stopped, (processors.Count()+1)/2, e.tails.Crowding)
+	e.indexing = newIndexTurns(e.stopped, (processors.Count()+1)/2, e.tails)
 	e.deliveries = e.newDispatchers()
 	e.calls.New = func() any { return newCall() }
 	e.views.New = func() any { return new(tracker.View) }

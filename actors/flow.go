@@ -103,11 +103,12 @@ func (f *flow) CommandAs(permit tracker.Permit, caller tracker.Caller, workspace
 
 func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	if f.lasting && op.Kind == tracker.Query {
-		if !f.engine.indexing.begin() {
+		turn := f.engine.indexing.begin(req.Workspace, op == tracker.BuildSegment)
+		if turn == nil {
 			return tracker.Reply{}, errClosing()
 		}
 		began := time.Now()
-		defer func() { f.engine.indexing.end(time.Since(began)) }()
+		defer func() { f.engine.indexing.end(turn, time.Since(began)) }()
 	}
 	req.Spent = tracker.Spent{On: f.req.Spent.On}
 	reply, err := f.engine.step(req, op, in)

@@ -2,12 +2,28 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"switchyard/storage"
 )
+
+// fakeTails are tails as a test wants them.
+type fakeTails struct {
+	crowding atomic.Int64
+	awaited  sync.Map // by workspace
+}
+
+func (f *fakeTails) Crowding() int { return int(f.crowding.Load()) }
+
+func (f *fakeTails) TakeAwaited(workspace storage.ID) bool {
+	_, is := f.awaited.LoadAndDelete(workspace)
+	return is
+}
 
 // running counts how many of so many queries, each of a second, run at once.
 func (t *indexTurns) running(queries int) (most int64, took time.Duration) {
@@ -24,13 +40,14 @@ func (t *indexTurns) running(queries int) (most int64, took time.Duration) {
 	for range queries {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			if !t.begin() {
+			turn := t.begin(storage.ID{}, false)
+			if turn == nil {
 				return
 			}
 			count(1)
 			time.Sleep(time.Second) // the bubble's clock
 			count(-1)
-			t.end(time.Second)
+			t.end(turn, time.Second)
 		}()
 	}
 	for range queries {
@@ -53,7 +70,9 @@ func TestIndexTurns(t *testing.T) {
 		{1000, maxIndexTurns, 2 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newIndexTurns(t.Context(), 1, func() int { return c.crowding })
+			tails := &fakeTails{}
+			tails.crowding.Store(int64(c.crowding))
+			turns := newIndexTurns(t.Context(), 1, tails)
 			if most, took := turns.running(9); most != c.most || took != c.took {
 				t.Errorf("crowded %d times: %d at once, %s, want %d, %s", c.crowding, most, took, c.most, c.took)
 			}
@@ -67,18 +86,19 @@ func TestIndexTurns_Waiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stopped, stop := context.WithCancel(t.Context())
-		var crowding atomic.Int64
-		turns := newIndexTurns(stopped, 1, func() int { return int(crowding.Load()) })
-		if !turns.begin() {
+		tails := &fakeTails{}
+		turns := newIndexTurns(stopped, 1, tails)
+		first := turns.begin(storage.ID{}, false)
+		if first == nil {
 			t.Fatal("the first place is not free")
 		}
 		var got [3]bool
 		for i := range got {
-			go func() { got[i] = turns.begin() }()
+			go func() { got[i] = turns.begin(storage.ID{}, false) != nil }()
 		}
 		synctest.Wait()
-		crowding.Store(indexCrowding)
-		turns.end(time.Second) // frees one place at once, and makes another
+		tails.crowding.Store(indexCrowding)
+		turns.end(first, time.Second) // frees one place at once, and makes another
 		synctest.Wait()
 		begun := 0
 		for _, ok := range got {
@@ -91,8 +111,50 @@ func TestIndexTurns_Waiting(t *testing.T) {
 		}
 		stop()
 		synctest.Wait()
-		if turns.taken != 2 {
-			t.Errorf("%d places are taken", turns.taken)
+		if turns.taken != 2 || len(turns.waiting) > 0 {
+			t.Errorf("%d places are taken, %d wait", turns.taken, len(turns.waiting))
 		}
+	})
+}
+
+// A segment that searches need has every other place, without a rest; the others have theirs in their order.
+func TestIndexTurns_Awaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tails := &fakeTails{}
+		turns := newIndexTurns(t.Context(), 1, tails)
+		type query struct {
+			workspace byte
+			segment   bool
+		}
+		var mu sync.Mutex
+		var order []query
+		began := time.Now()
+		var ended sync.WaitGroup
+		for _, q := range []query{{1, true}, {2, true}, {2, true}, {3, false}, {3, true}, {3, true}, {4, true}} {
+			ended.Go(func() {
+				turn := turns.begin(storage.ID{q.workspace}, q.segment)
+				mu.Lock()
+				order = append(order, q)
+				mu.Unlock()
+				time.Sleep(longestIndexRest) // the bubble's clock
+				if q.workspace == 3 {
+					tails.awaited.Store(storage.ID{3}, true) // it is searched all the time
+				}
+				turns.end(turn, longestIndexRest)
+			})
+			synctest.Wait() // they come in this order
+			tails.awaited.Store(storage.ID{3}, true)
+		}
+		ended.Wait()
+		want := []query{{1, true}, {3, true}, {2, true}, {3, true}, {2, true}, {3, false}, {4, true}}
+		if !slices.Equal(order, want) {
+			t.Errorf("order %v, want %v", order, want)
+		}
+		// Seven queries, and the rests of those that nothing awaited but the last.
+		if took := time.Since(began); took != 11*longestIndexRest {
+			t.Errorf("they take %s, want %s", took, 11*longestIndexRest)
+		}
+		time.Sleep(longestIndexRest) // the last rest
 	})
 }

@@ -168,7 +168,7 @@ func BenchmarkSegmentBuild(b *testing.B) {
 			bytes, rows := 0, 0
 			for range b.N/size + 1 {
 				var s segmentBuild
-				if _, err := w.ask(&System, buildSegmentOp, &s); err != nil {
+				if _, err := w.ask(&System, BuildSegment, &s); err != nil {
 					b.Fatal(err)
 				}
 				bytes, rows = s.bytes, len(s.rows)

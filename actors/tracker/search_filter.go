@@ -42,6 +42,7 @@ type textSearch struct {
 	docs    storage.Docs  // nil: any issue
 	folded  []byte        // scratch of mayHave
 	looked  int           // bytes of text looked through, see maxSearchedText
+	tail    int           // issues of these that no segment has
 }
 
 // searchStreams closes what the streams of a search read through.
@@ -253,6 +254,9 @@ func (s *textSearch) matches(rec storage.Record) (bool, error) {
 	words, doc := s.wide, storage.DocOf(id)
 	if doc > s.through || s.docs == nil {
 		words = s.words
+		if s.tail++; s.tail == indexMany {
+			s.v.tails.await(s.v.Workspace())
+		}
 	} else if _, lacks := slices.BinarySearchFunc(s.changed, doc, func(a, b storage.Doc) int { return compare(uint64(b), uint64(a)) }); lacks {
 		words = s.words
 	}

@@ -26,7 +26,7 @@ var errGivenUp = errors.New("the segment was given up: another was made meanwhil
 // comes with the manifest that makes it count.
 var indexSearchOp = NewWorkflow[TimerIn, None]("IndexSearch", "Index changed issues for searches", Needs{}, func(f Flow, _ *TimerIn) (Reply, error) {
 	var b segmentBuild
-	if err := indexStep(f, buildSegmentOp, &b); err != nil {
+	if err := indexStep(f, BuildSegment, &b); err != nil {
 		return Reply{}, err
 	}
 	number := uint32(0)
@@ -78,7 +78,8 @@ func writeSegment(f Flow, number uint32, merge bool, rows []storage.SegmentRow) 
 	return nil, nil
 }
 
-var buildSegmentOp = NewQuery[segmentBuild, None]("BuildSegment", "Make a segment of changed issues", Needs{}, func(v *View, b *segmentBuild) (Reply, error) {
+// BuildSegment makes a segment of the oldest issues of the tail. Nothing is written.
+var BuildSegment = NewQuery[segmentBuild, None]("BuildSegment", "Make a segment of changed issues", Needs{}, func(v *View, b *segmentBuild) (Reply, error) {
 	if err := b.build(v); err != nil {
 		return Reply{}, fmt.Errorf("build a segment: %w", err)
 	}

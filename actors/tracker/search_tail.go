@@ -47,12 +47,17 @@ type Tails struct {
 	words int64      // bytes
 	used  *list.List // of *tailWords, those that were used last in front
 	of    map[storage.ID]*list.Element
+	// awaited are the workspaces in which a search went through a long tail; at most maxAwaited.
+	awaited map[storage.ID]struct{}
 }
+
+// maxAwaited bounds Tails.awaited. Beyond it all are forgotten: searches name them again.
+const maxAwaited = 1024
 
 // NewTails makes the memory of a node, of so many bytes for tails and four times as many for
 // what is kept of indexed titles.
 func NewTails(bytes int64) *Tails {
-	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}}
+	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}, awaited: map[storage.ID]struct{}{}}
 }
 
 // TailsUse is the memory of tails, in bytes.
@@ -104,6 +109,30 @@ func (t *Tails) Crowding() int {
 		return 0
 	}
 	return int(t.titles.Load() / max(t.most, 1))
+}
+
+// await notes that a search went through so many issues of a workspace's tail that it would have taken
+// less time with a segment of them.
+func (t *Tails) await(workspace storage.ID) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.awaited) >= maxAwaited {
+		clear(t.awaited)
+	}
+	t.awaited[workspace] = struct{}{}
+}
+
+// TakeAwaited reports whether a search has gone through many issues of a workspace's tail since it was asked
+// for the last time.
+func (t *Tails) TakeAwaited(workspace storage.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, is := t.awaited[workspace]
+	delete(t.awaited, workspace)
+	return is
 }
 
 // tailWords are the words of issues of one workspace's tail.

@@ -99,6 +99,33 @@ func TestTails_Bounded(t *testing.T) {
 	w.verify()
 }
 
+// TestTails_Await notes searches that go through many issues of a tail, and not those that find enough at once.
+func TestTails_Await(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	w.create(CreateIssueIn{Title: "Rare"})
+	for range indexMany - 2 {
+		w.create(CreateIssueIn{Title: "Parcel"})
+	}
+	awaited := func(query string) bool {
+		w.list(&w.ann, ListIssuesIn{Limit: 1, IssueFilter: IssueFilter{Search: Some(query)}})
+		return w.tails.TakeAwaited(w.workspace)
+	}
+	if awaited("rare") {
+		t.Errorf("a segment of %d issues is awaited", indexMany-1)
+	}
+	w.create(CreateIssueIn{Title: "Parcel"})
+	if awaited("parcel") {
+		t.Error("a search that found its page among the newest issues awaits a segment")
+	}
+	if !awaited("rare") {
+		t.Errorf("no segment of %d issues is awaited", indexMany)
+	}
+	if w.tails.TakeAwaited(w.workspace) {
+		t.Error("it is awaited after it was made")
+	}
+}
+
 // TestTails_FindWhatChanged keeps an issue's words, and changes the issue.
 func TestTails_FindWhatChanged(t *testing.T) {
 	t.Parallel()
