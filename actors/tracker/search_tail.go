@@ -141,7 +141,7 @@ type tailWords struct {
 	mu        sync.Mutex
 	issues    map[storage.Doc]*issueWords
 	bytes     int64 // of issues
-	counted   int64 // of these, what Tails.words has; guarded by Tails.mu
+	counted   int64 // of all, what Tails.words has; guarded by Tails.mu
 }
 
 // issueWords are the stems of an issue as its record was, with their weights. The record's version does not
@@ -153,6 +153,9 @@ type issueWords struct {
 	weights []byte
 	stems   []uint64 // hashes
 }
+
+// tailWordsBytes is the memory of a workspace's words without those of each issue.
+const tailWordsBytes = 256
 
 // issueWordsBytes is the memory of an issue's words without the part of each stem.
 const issueWordsBytes = 128
@@ -182,7 +185,7 @@ func (t *Tails) trim(w *tailWords) {
 		return
 	}
 	w.mu.Lock()
-	bytes := w.bytes
+	bytes := tailWordsBytes + w.bytes
 	w.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -99,6 +99,18 @@ func TestTails_Bounded(t *testing.T) {
 	w.verify()
 }
 
+// Workspaces without words in their tails take memory, too.
+func TestTails_ForgetWorkspaces(t *testing.T) {
+	t.Parallel()
+	tails := NewTails(20 * tailWordsBytes)
+	for i := range 100 {
+		tails.trim(tails.workspace(storage.ID{byte(i)}))
+	}
+	if n, use := len(tails.of), tails.Use().Words; n != 10 || use != 10*tailWordsBytes {
+		t.Errorf("%d workspaces are remembered, which take %d bytes", n, use)
+	}
+}
+
 // TestTails_Await notes searches that go through many issues of a tail, and not those that find enough at once.
 func TestTails_Await(t *testing.T) {
 	t.Parallel()
