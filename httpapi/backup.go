@@ -13,7 +13,8 @@ const BackupMedia = "application/vnd.switchyard.image"
 // BackupShardIn asks for the image of a shard.
 type BackupShardIn struct {
 	Shard string `path:"shard" rules:"min=1,max=255"`
-	// Unless is an index. If the shard is still there, the answer has no image.
+	// Unless is an index. If the node has made an image there and the shard is still there, the answer has no
+	// image.
 	Unless tracker.Opt[int64] `query:"unless" rules:"min=1"`
 }
 
@@ -33,7 +34,9 @@ type ImageHead struct {
 	Shard     int    `json:"shard"`
 	Index     uint64 `json:"index,omitempty"` // of the last entry in the image
 	Epoch     uint64 `json:"epoch,omitempty"` // of the owner that made it
-	// Unchanged is set if the shard is at the index of the request; no image follows.
+	// Unchanged is set if the shard is at the index of the request, and no image follows: Index, Epoch, Rows and
+	// Fingerprint are those of the image that the node has made there. Nodes of an older version send none of
+	// these, and know no more than the index.
 	Unchanged bool `json:"unchanged,omitempty"`
 	// Rows and Fingerprint are those of the image, without the row that has the position.
 	Rows        int64  `json:"rows,omitempty"`

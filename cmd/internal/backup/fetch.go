@@ -76,7 +76,7 @@ type imageWriter interface {
 }
 
 // fetch writes the image of a shard to out, unless the shard is at the index unless, which is
-// not 0.
+// not 0, and the node has made an image there.
 func (c *Client) fetch(ctx context.Context, cluster string, shard int, unless uint64, out imageWriter) (*httpapi.ImageHead, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -208,6 +208,10 @@ func (t *taken) try(ctx context.Context, shard int) (f File, err error) {
 	}
 	counted := &counted{output: out, shard: shard, t: t}
 	head, err := t.Client.fetch(ctx, t.cluster, shard, unless, counted)
+	if err == nil && head.Unchanged && unless != 0 && !old.isOf(head) {
+		unless = 0
+		head, err = t.Client.fetch(ctx, t.cluster, shard, unless, counted)
+	}
 	if err != nil {
 		counted.forget()
 		return f, err
@@ -238,6 +242,13 @@ func (t *taken) usable(ctx context.Context, f *File) bool {
 
 func fileOf(h *httpapi.ImageHead, sum string) File {
 	return File{Shard: h.Shard, Index: h.Index, Epoch: h.Epoch, Rows: h.Rows, Fingerprint: h.Fingerprint, Bytes: h.Bytes, SHA256: sum}
+}
+
+// isOf reports whether a file is the image that a node means which sends none, since the shard has not
+// changed. The same index does not say so when data was put back to an earlier state: the file may be of the
+// history that was left.
+func (f *File) isOf(h *httpapi.ImageHead) bool {
+	return f.Index == h.Index && f.Epoch == h.Epoch && f.Rows == h.Rows && f.Fingerprint == h.Fingerprint
 }
 
 // counted tells of the bytes that are written.

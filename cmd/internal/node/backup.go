@@ -30,6 +30,7 @@ type images struct {
 	cancel context.CancelFunc
 	slot   chan struct{}
 	rests  imageRests
+	sent   sentImages
 }
 
 // imagesAtOnce is how many images of shards a node makes or sends at once.
@@ -78,6 +79,7 @@ type shardImage struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	head   httpapi.ImageHead
+	same   httpapi.ImageHead // the answer if the shard has not changed
 	rests  func(work time.Duration) time.Duration
 
 	made  chan struct{} // closed when image and err are set
@@ -118,6 +120,10 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 		return nil, tracker.NotApplied("The shard can't be read now: " + err.Error() + ".")
 	}
 	unless := uint64(max(0, in.Unless.Value))
+	same, ok := n.images.sent.at(number, unless)
+	if !ok {
+		unless = 0
+	}
 	// The entry of the audit comes before the image. That of the directory has its own entry then,
 	// and is unchanged when it is asked for again.
 	recorded := n.groups.ShardStats(shard).Applied != unless
@@ -127,7 +133,7 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 			return nil, err
 		}
 	}
-	s := &shardImage{node: n, request: req, recorded: recorded, rests: n.rests(time.Now()), made: make(chan struct{}), head: httpapi.ImageHead{
+	s := &shardImage{node: n, request: req, recorded: recorded, same: same, rests: n.rests(time.Now()), made: make(chan struct{}), head: httpapi.ImageHead{
 		Version: httpapi.ImageVersion, ClusterID: n.groups.ClusterID(), Shard: number,
 	}}
 	s.ctx, s.cancel = context.WithCancel(n.images.ctx)
@@ -191,13 +197,14 @@ func (s *shardImage) first() ([]byte, error) {
 	}
 	switch {
 	case errors.Is(s.err, cluster.ErrUnchanged):
-		head.Unchanged, s.ended = true, true
+		head, s.ended = s.same, true
 	case s.err != nil:
 		return line(s.failed())
 	default:
 		print := s.image.Fingerprint()
 		head.Index, head.Epoch, head.Bytes = s.image.Index, s.image.Epoch, s.image.Size()
 		head.Rows, head.Fingerprint = print.Rows, print.String()
+		s.node.images.sent.note(&head)
 		s.begun, s.block = true, make([]byte, imageBlock)
 	}
 	return line(&head)
