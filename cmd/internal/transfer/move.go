@@ -77,7 +77,7 @@ func (m *Move) Run(ctx context.Context) (*Moved, error) {
 	if m.gone {
 		return moved, nil
 	}
-	if err := m.readOnly(ctx, movedTo+m.Where); err != nil {
+	if err := m.readOnly(ctx, movedTo); err != nil {
 		return moved, fmt.Errorf("the workspace has moved; say so in its old place: %w", err)
 	}
 	if m.Delete {
@@ -128,9 +128,13 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 	case arrived.done() && arrived.Arrival.From != from.ClusterID:
 		return false, errors.New("the new cluster has a workspace with this id, which came from another cluster")
 	}
-	m.closed = strings.HasPrefix(mode.Reason, movingTo)
+	m.closed = mode.Reason == m.reason(movingTo)
+	left := m.closed || mode.Reason == m.reason(movedTo)
 	switch {
-	case arrived.done() && !m.closed && !strings.HasPrefix(mode.Reason, movedTo):
+	case !left && (strings.HasPrefix(mode.Reason, movingTo) || strings.HasPrefix(mode.Reason, movedTo)):
+		// A move to another address may have ended there, and the mode may be the operator's own.
+		return false, fmt.Errorf("the workspace is read-only (%s): if a move to that address has left it so, it may have begun there, so run that move again; otherwise lift the mode first", mode.Reason)
+	case arrived.done() && !left:
 		// A move leaves its old place read-only. This one was in use since, so the copy is older.
 		return false, errors.New("the new cluster has a copy from an earlier move, and the workspace has been in use in the old one since: delete that copy first")
 	case arrived.done():
@@ -200,7 +204,7 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 	}
 	m.closed = true // also when the answer is lost
 	began := time.Now()
-	if err := m.readOnly(ctx, movingTo+m.Where); err != nil {
+	if err := m.readOnly(ctx, movingTo); err != nil {
 		return fmt.Errorf("make the workspace read-only: %w", err)
 	}
 	if _, err := p.pass(ctx, "closing"); err != nil {

@@ -275,6 +275,24 @@ func TestMove_RefusesAnEarlierCopy(t *testing.T) {
 	}
 }
 
+// A mode that names another place is not this move's: the workspace may have begun there, or the operator has
+// closed it. Nothing is changed.
+func TestMove_RefusesAWorkspaceThatMovesElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{movingTo + "elsewhere", movedTo + "elsewhere", movingTo + "there and back", movingTo + "new disks tonight."} {
+		for _, state := range []string{"", "running", "done"} {
+			from, to := &fakeCluster{id: "old", mode: mode}, &fakeCluster{id: "new"}
+			if state != "" {
+				to.arrival = fmt.Sprintf(`{"arrival":{"id":"a","from":"old","state":%q}}`, state)
+			}
+			moved, err := runMove(t, t.Context(), from, to, 0)
+			if err == nil || !strings.Contains(err.Error(), "("+mode+")") || from.mode != mode || len(from.changes)+len(to.changes) > 0 {
+				t.Errorf("read-only by %q, arrival %q: %+v, %v; asked for %q and %q", mode, state, moved, err, from.changes, to.changes)
+			}
+		}
+	}
+}
+
 // A block whose answer does not come may have been taken. Rows that are read later, which are others,
 // are not sent under its number: the copy begins anew.
 func TestMove_BeginsAnewAfterABlockInDoubt(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -15,11 +14,14 @@ import (
 // all: a later run may have moved the workspace meanwhile.
 const tidyWithin = 20 * time.Second
 
-// The reasons of the read-only mode in the old place.
+// The reasons of the read-only mode in the old place begin with these; see reason.
 const (
 	movingTo = "Moving to "
 	movedTo  = "Moved to "
 )
+
+// mostReason bounds a reason in bytes.
+const mostReason = 500
 
 var (
 	// errStays says that the old place is left read-only.
@@ -87,9 +89,16 @@ func (m *Move) abandon(ctx context.Context, id string, doubt bool) error {
 	return m.To.insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/arrival"), "", nil, nil)
 }
 
+// reason returns the reason of the read-only mode of a move to this address. A mode with another one is that
+// of a move to another place, or the operator's own.
+func (m *Move) reason(begin string) string {
+	text := begin + m.Where
+	return text[:min(len(text), mostReason)]
+}
+
 // readOnly sets the read-only mode in the old place.
-func (m *Move) readOnly(ctx context.Context, reason string) error {
-	body := marshal(map[string]string{"reason": reason[:min(len(reason), 500)]})
+func (m *Move) readOnly(ctx context.Context, begin string) error {
+	body := marshal(map[string]string{"reason": m.reason(begin)})
 	return m.From.insist(ctx, http.MethodPut, m.path("/cluster/workspaces/", "/read-only"), "application/json", body, nil)
 }
 
@@ -111,10 +120,10 @@ func (m *Move) mode(ctx context.Context) (readOnlyMode, error) {
 	return shown.ReadOnly, nil
 }
 
-// open ends a read-only mode of a move in the old place. Another run that has closed the old place since
+// open ends a read-only mode of this move in the old place. Another run that has closed the old place since
 // the mode was read has begun a mode of its own, which stays.
 func (m *Move) open(ctx context.Context, mode readOnlyMode) error {
-	if !strings.HasPrefix(mode.Reason, movingTo) {
+	if mode.Reason != m.reason(movingTo) {
 		return nil
 	}
 	err := m.From.onlyIf(strconv.Quote(mode.CreatedAt)).insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)

@@ -166,6 +166,7 @@ func TestMove_OpensItsOwnModeAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		reason string // of the mode that another run has begun meanwhile
+		before bool   // it has begun before the mode was read
 		cut    bool   // the answer to the first try is lost
 		left   string
 	}{
@@ -174,19 +175,28 @@ func TestMove_OpensItsOwnModeAlone(t *testing.T) {
 		"another run closes it":         {reason: movingTo + "there", left: movingTo + "there"},
 		"another run has moved it":      {reason: movedTo + "there", left: movedTo + "there"},
 		"the operator has closed it so": {reason: "Disks are replaced.", left: "Disks are replaced."},
+		"another move, before":          {reason: movingTo + "elsewhere", before: true, left: movingTo + "elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, to := &fakeCluster{id: "old", cutEnd: c.cut}, &fakeCluster{id: "new"}
 			from.rows = func(w http.ResponseWriter, after string) { sendRows(w, after, "rows", "more") }
-			to.end = func(w http.ResponseWriter) { refuse(w, http.StatusConflict) }
-			from.reclose = func() {
+			begin := func() {
 				if c.reason != "" {
 					from.mode, from.modes = c.reason, from.modes+1
 				}
 			}
+			if !c.before {
+				from.reclose = begin
+			}
+			to.end = func(w http.ResponseWriter) {
+				if c.before {
+					begin()
+				}
+				refuse(w, http.StatusConflict)
+			}
 			moved, err := runMove(t, t.Context(), from, to, 0)
-			if err == nil || !strings.Contains(err.Error(), "409") || strings.Contains(err.Error(), "another run") != (c.left != "") {
+			if err == nil || !strings.Contains(err.Error(), "409") || strings.Contains(err.Error(), "another run") != (c.left != "" && !c.before) {
 				t.Errorf("%+v, %v", moved, err)
 			}
 			if from.mode != c.left {
