@@ -57,6 +57,31 @@ func (t *taken) prune(ctx context.Context, newest string) error {
 	if err := t.pruneLogs(ctx, oldest); err != nil {
 		return err
 	}
+	return t.removeShards(ctx, used, latest)
+}
+
+// tidy removes the files of shards in a directory that no backup has, as a backup that met a full disk or was
+// killed has left them: those after it would find no room either. The lock keeps other backups away. What can't
+// be removed is passed over, since prune tells of it.
+func (t *taken) tidy(ctx context.Context) {
+	if t.To.place.Dir() == "" {
+		return
+	}
+	names, latest, err := t.backups(ctx)
+	if err != nil {
+		return
+	}
+	used := map[string]bool{}
+	for _, name := range names {
+		if !t.To.hold(ctx, name, name).uses(used, map[logOf]uint64{}) {
+			return // it may have any of the files
+		}
+	}
+	_ = t.removeShards(ctx, used, latest)
+}
+
+// removeShards removes the files of shards that are not used. latest is when the latest manifest was written.
+func (t *taken) removeShards(ctx context.Context, used map[string]bool, latest time.Time) error {
 	files, err := t.To.place.List(ctx, shardDir)
 	if err != nil {
 		return err

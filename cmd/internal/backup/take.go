@@ -59,7 +59,13 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 	if err != nil {
 		return "", nil, err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
+	t.tidy(ctx)
+	defer func() {
+		if err != nil && name == "" {
+			t.tidy(context.WithoutCancel(ctx))
+		}
+		err = errors.Join(err, unlock())
+	}()
 	topology, err := t.Client.topology(ctx)
 	if err != nil {
 		return "", nil, err
