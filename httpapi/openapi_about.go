@@ -100,6 +100,9 @@ func aboutNeeds(op *tracker.Op) string {
 	if op.SCIM != 0 {
 		return "Needs the token of a SCIM connection with the scope " + op.SCIM.String() + "."
 	}
+	if op.Callers != "" {
+		return "Needs " + op.Callers + "."
+	}
 	switch op.Needs.Level {
 	case tracker.Public:
 		if op.Onboarding {
@@ -113,16 +116,25 @@ func aboutNeeds(op *tracker.Op) string {
 	case tracker.Admin:
 		return "Needs the owner or admin role in the workspace, and the permission admin."
 	}
-	right := map[tracker.Level]string{tracker.Read: "read", tracker.Write: "write"}[op.Needs.Level]
-	switch op.Needs.Resource {
-	case "":
-		return "Needs the permission " + right + "."
-	case tracker.EventRights:
-		return "Needs the permission read, issues:read or sessions:read; the answer has the events that the permission is for."
-	case tracker.DraftRights:
-		return "Needs the permission write, issues:write or sessions:write."
+	needs := "Needs the permission " + permissionsFor(op.Needs)
+	if op.Also != (tracker.Needs{}) {
+		needs += ", and " + permissionsFor(op.Also)
 	}
-	return fmt.Sprintf("Needs the permission %s or %s:%s.", right, op.Needs.Resource, right)
+	return needs + "."
+}
+
+// permissionsFor names the permissions of which a token must have one.
+func permissionsFor(needs tracker.Needs) string {
+	right := map[tracker.Level]string{tracker.Read: "read", tracker.Write: "write"}[needs.Level]
+	switch needs.Resource {
+	case "":
+		return right
+	case tracker.EventRights:
+		return "read, issues:read or sessions:read; the answer has the events that the permission is for"
+	case tracker.DraftRights:
+		return "write, issues:write or sessions:write"
+	}
+	return fmt.Sprintf("%s or %s:%s", right, needs.Resource, right)
 }
 
 // withoutUnused drops those of the shared parts of a kind that nothing refers to.

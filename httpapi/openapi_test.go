@@ -194,6 +194,35 @@ func TestDescription_Explains(t *testing.T) {
 	}
 }
 
+// Operations that check more than a right of the caller say so.
+func TestDescription_NamesCallers(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Engine: &fakeEngine{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, err := openapi3.NewLoader().LoadFromData(s.Description())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const workspace = "/workspaces/{organizationId}"
+	for _, row := range []struct{ method, path, needs string }{
+		{http.MethodGet, "/workspaces", "the permission read."},
+		{http.MethodPost, "/workspaces", "a user's token that the user created, with the permission write, or the operator's token."},
+		{http.MethodGet, "/workspaces/slug/{slug}", "the permission read."},
+		{http.MethodDelete, workspace, "the owner or admin role in the workspace, and the permission admin."},
+		{http.MethodPut, workspace + "/holds/{scope}", "the owner or admin role in the workspace, and the permission admin; for the hold of an agent, a token of that agent"},
+		{http.MethodDelete, workspace + "/holds/{scope}", "the owner or admin role in the workspace, and the permission admin; for the hold of an agent, a token of that agent"},
+		{http.MethodPost, workspace + "/agent/sessions/register", "the permission write or sessions:write, and read or issues:read."},
+		{http.MethodPost, workspace + "/agent/sessions/{id}/reply", "the permission write or sessions:write, of a user"},
+		{http.MethodPost, workspace + "/issues/bulk", "the permission write or issues:write, and where an item has dispatch write or sessions:write as well."},
+	} {
+		if about := described.Paths.Value(row.path).GetOperation(row.method).Description; !strings.HasPrefix(about, "Needs "+row.needs) {
+			t.Errorf("%s %s: %q, want it to need %s", row.method, row.path, about, row.needs)
+		}
+	}
+}
+
 // The version is the API's, and no build changes it (Decision 50).
 func TestDescription_Version(t *testing.T) {
 	t.Parallel()

@@ -97,8 +97,11 @@ type HoldList struct {
 	Holds []Hold `json:"holds"`
 }
 
+// holdCallers are the callers that mayHold lets through.
+const holdCallers = "the owner or admin role in the workspace, and the permission admin; for the hold of an agent, a token of that agent with the permission write or sessions:write suffices"
+
 // PutHold puts a scope on hold, or replaces its hold (Decision 60).
-var PutHold = NewCommand[PutHoldIn, ShownHold]("PutHold", "Put sessions on hold", Needs{Write, "sessions"}, putHold, Refuses(CodeConflict), Audits(auditHold))
+var PutHold = NewCommand[PutHoldIn, ShownHold]("PutHold", "Put sessions on hold", Needs{Write, "sessions"}, putHold, Refuses(CodeConflict), Audits(auditHold), ForCallers(holdCallers))
 
 func putHold(tx *Tx, in *PutHoldIn) (Reply, error) {
 	if err := tx.mayHold(in.Scope); err != nil {
@@ -172,7 +175,7 @@ func (tx *Tx) tellHold(event *eventKind, h *Hold, list []Change) error {
 }
 
 // DeleteHold ends a hold.
-var DeleteHold = NewCommand[HoldIn, None]("DeleteHold", "End a hold", Needs{Write, "sessions"}, deleteHold, WithSpaceEffect(FreesSpace), Audits(auditHold))
+var DeleteHold = NewCommand[HoldIn, None]("DeleteHold", "End a hold", Needs{Write, "sessions"}, deleteHold, WithSpaceEffect(FreesSpace), Audits(auditHold), ForCallers(holdCallers))
 
 func deleteHold(tx *Tx, in *HoldIn) (Reply, error) {
 	if err := tx.mayHold(in.Scope); err != nil {

@@ -7,7 +7,8 @@ import (
 )
 
 // CreateIssues creates many issues with their relations and sessions, or none (Decision 58).
-var CreateIssues = NewCommand[BulkIssuesIn, BulkIssues]("CreateIssues", "Create many issues at once", Needs{Write, "issues"}, createIssues, BodyUpTo(maxBulkBody), WritesUpTo(maxBulkWrites), Answers(Created, Done))
+var CreateIssues = NewCommand[BulkIssuesIn, BulkIssues]("CreateIssues", "Create many issues at once", Needs{Write, "issues"}, createIssues, BodyUpTo(maxBulkBody), WritesUpTo(maxBulkWrites), Answers(Created, Done),
+	ForCallers("the permission write or issues:write, and where an item has dispatch write or sessions:write as well"))
 
 // bulkRun is the run of a bulk creation.
 type bulkRun struct {

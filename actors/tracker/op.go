@@ -57,6 +57,9 @@ type Op struct {
 	Needs   Needs
 	// Also is a second right that a caller must hold; the zero value asks for none.
 	Also Needs
+	// Callers names, for the API description, the callers that may use the operation, where it
+	// checks more than Needs and Also; empty where it does not.
+	Callers string
 	// Directory operations run in the directory instead of a workspace.
 	Directory bool
 	// FromSnapshot queries read from one snapshot; others do single look-ups.
@@ -143,6 +146,10 @@ type Option func(*Op)
 
 // AndNeeds makes an operation require a second right.
 func AndNeeds(n Needs) Option { return func(o *Op) { o.Also = n } }
+
+// ForCallers describes the callers of an operation that checks more than Needs, as the object
+// of a sentence that begins with "Needs".
+func ForCallers(text string) Option { return func(o *Op) { o.Callers = text } }
 
 // InDirectory makes an operation run in the directory.
 func InDirectory(o *Op) { o.Directory = true }

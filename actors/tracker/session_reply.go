@@ -8,7 +8,8 @@ type ReplyToSessionIn struct {
 
 // ReplyToSession answers an agent's question, and a waiting session continues. Agents
 // can't answer (Decision 39).
-var ReplyToSession = NewCommand[ReplyToSessionIn, ShownSession]("ReplyToSession", "Reply to a session", Needs{Write, "sessions"}, replyToSession)
+var ReplyToSession = NewCommand[ReplyToSessionIn, ShownSession]("ReplyToSession", "Reply to a session", Needs{Write, "sessions"}, replyToSession,
+	ForCallers("the permission write or sessions:write, of a user: agents and OAuth clients can't reply"))
 
 func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	if tx.Caller.Type == ActorAgent {

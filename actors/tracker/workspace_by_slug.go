@@ -21,7 +21,7 @@ var WorkspaceBySlug = NewWorkflow[WorkspaceBySlugIn, Workspace]("WorkspaceBySlug
 		return Reply{}, err
 	}
 	return f.Query(step.id(), openWorkspaceOp, &openIn{f.Request().Caller.Principal})
-})
+}, ForCallers("the permission read"))
 
 // slugHolderOp returns the workspace that has a slug.
 var slugHolderOp = NewQuery[WorkspaceBySlugIn, directoryStep]("SlugHolder", "Find a workspace by its slug", Needs{}, func(v *View, in *WorkspaceBySlugIn) (Reply, error) {

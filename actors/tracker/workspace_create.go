@@ -8,7 +8,8 @@ import (
 
 // CreateWorkspace creates a workspace that the calling user owns. If the operator
 // calls, the owner is a new user.
-var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created), Audits(auditWorkspace))
+var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created), Audits(auditWorkspace),
+	ForCallers("a user's token that the user created, with the permission write, or the operator's token"))
 
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
 	rights, err := checkCreation(f)

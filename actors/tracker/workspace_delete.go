@@ -16,7 +16,8 @@ type DeletedWorkspace struct {
 // DeleteWorkspace removes a workspace and everything in it for good. Admission requires
 // no more than a credential: a repeat of the request must find its answer after the
 // workspace, and with it the right to delete it, is gone.
-var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithSpaceEffect(EndsWorkspace), Refuses(CodeForbidden), Audits(auditWorkspace))
+var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithSpaceEffect(EndsWorkspace), Refuses(CodeForbidden), Audits(auditWorkspace),
+	ForCallers("the owner or admin role in the workspace, and the permission admin"))
 
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()

@@ -20,7 +20,7 @@ type WorkspaceList struct {
 
 // ListWorkspaces lists the workspaces that the caller is a member of, newest first; for
 // the operator it lists all.
-var ListWorkspaces = NewWorkflow[ListWorkspacesIn, WorkspaceList]("ListWorkspaces", "List workspaces", Needs{Level: Identified}, listWorkspaces)
+var ListWorkspaces = NewWorkflow[ListWorkspacesIn, WorkspaceList]("ListWorkspaces", "List workspaces", Needs{Level: Identified}, listWorkspaces, ForCallers("the permission read"))
 
 func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 	caller := &f.Request().Caller
