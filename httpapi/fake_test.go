@@ -129,6 +129,7 @@ var (
 	opDelete = tracker.NewCommand[thingIn, tracker.None]("DeleteThing", "Delete a thing", tracker.Needs{Level: tracker.Write}, noCommand[thingIn])
 	opStrict = tracker.NewCommand[strictIn, thing]("StrictThing", "Be strict", tracker.Needs{Level: tracker.Write}, noCommand[strictIn], tracker.StrictBody)
 	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret, tracker.Answers(tracker.Created))
+	opFound  = tracker.NewCommand[makeThingIn, thing]("FoundThing", "Make a place for things", tracker.Needs{}, noCommand[makeThingIn], tracker.ForOnboarding, tracker.Answers(tracker.Created))
 	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey, tracker.SignedBy(formedSignature), tracker.Answers(tracker.Accepted))
 	opTyped  = tracker.NewCommand[typedIn, thing]("TypedThing", "Take a signed thing of some type", tracker.Needs{}, noCommand[typedIn], tracker.WithoutKey, tracker.Answers(tracker.Accepted))
 	opBulky  = tracker.NewCommand[makeThingIn, thing]("BulkyThing", "Make a thing of many writes", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], tracker.BodyUpTo(2<<20), tracker.WritesUpTo(20<<20), tracker.Answers(tracker.Created))
@@ -151,6 +152,7 @@ func fakeRoutes() []Route {
 		{"DELETE", "/w/{organizationId}/things/{id}", opDelete},
 		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict},
 		{"POST", "/open", opOpen},
+		{"POST", "/found", opFound},
 		{"POST", "/signed", opSigned},
 		{"POST", "/typed", opTyped},
 		{"POST", "/w/{organizationId}/large", opLarge},

@@ -153,8 +153,13 @@ func (s *Server) operate(x *exchange) error {
 	if x.route.image {
 		workspace = x.shardPlace()
 	}
-	if x.route.tools {
+	switch {
+	case x.route.tools:
 		if err := s.checkOrigin(x); err != nil {
+			return err
+		}
+	case x.route.Op.Onboarding:
+		if err := s.checkFounder(x); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,6 @@ type tool struct {
 type toolbox struct {
 	byName  map[string]*tool
 	handler http.Handler
-	origin  string    // of the public URL
 	binders sync.Pool // *binder
 }
 
@@ -47,10 +46,6 @@ func newToolbox(routes []*route, cfg Config) (*toolbox, error) {
 		}
 		box.byName[spec.name] = t
 		all = append(all, t)
-	}
-	var err error
-	if box.origin, err = originOf(cfg.PublicURL); err != nil {
-		return nil, fmt.Errorf("httpapi: public URL: %w", err)
 	}
 	box.handler = newToolHandler(cfg.Version, all)
 	return box, nil

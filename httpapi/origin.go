@@ -74,23 +74,64 @@ func (s *Server) checkOrigin(x *exchange) error {
 		return nil
 	}
 	header := &x.ctx.Request.Header
-	origin, site := header.Peek(fasthttp.HeaderOrigin), header.Peek("Sec-Fetch-Site")
+	origin, site := header.Peek(fasthttp.HeaderOrigin), header.PeekCanonical(headerFetchSite)
 	switch {
 	case len(origin) > 0 && s.isOwnOrigin(x, origin):
 		return nil
-	case len(origin) == 0 && (len(site) == 0 || string(site) == "same-origin" || string(site) == "none"):
+	case len(origin) == 0 && (len(site) == 0 || isOwnSite(site)):
 		return nil
 	}
-	return tracker.Forbidden("The request comes from a page of another origin.", "Send it from the service's own origin, --public-url, or from a program other than a browser.")
+	return errOtherOrigin()
 }
 
+// checkFounder refuses an onboarding that a page of another origin has its visitor's browser send. It
+// needs no credential, and without a Content-Type the browser asks nobody before it sends it. Unlike
+// checkOrigin it takes any name of the service for the service's own: the console makes workspaces
+// also where nobody has set a public URL. A page whose name leads to this machine passes.
+func (s *Server) checkFounder(x *exchange) error {
+	if x.conn != nil && x.conn.peer {
+		return nil
+	}
+	header := &x.ctx.Request.Header
+	origin, site := header.Peek(fasthttp.HeaderOrigin), header.PeekCanonical(headerFetchSite)
+	switch {
+	case len(origin) > 0 && s.isOwnOrigin(x, origin), isConsolePage(header), isOwnSite(site):
+		return nil
+	case len(site) == 0 && (len(origin) == 0 || isHost(hostOf(origin), header)):
+		return nil // a program, or a page that was loaded without TLS: browsers send no Sec-Fetch-Site there
+	}
+	return errOtherOrigin()
+}
+
+func errOtherOrigin() error {
+	return tracker.Forbidden("The request comes from a page of another origin.", "Send it from the service's own origin, --public-url, from one of --cors-origins, or from a program other than a browser.")
+}
+
+// isOwnSite reports whether a browser says by Sec-Fetch-Site that a page of the same origin sends a
+// request, or that no page does.
+func isOwnSite(site []byte) bool { return string(site) == "same-origin" || string(site) == "none" }
+
 func (s *Server) isOwnOrigin(x *exchange, origin []byte) bool {
-	if public := s.tools.origin; public != "" && strings.EqualFold(string(origin), public) || s.origins[string(origin)] != nil {
+	if public := s.publicOrigin; public != "" && strings.EqualFold(string(origin), public) || s.origins[string(origin)] != nil {
 		return true
 	}
+	host := hostOf(origin)
+	return isHost(host, &x.ctx.Request.Header) && (isLoopbackName(host) || string(host) == x.ctx.LocalAddr().String())
+}
+
+// isHost reports whether a host is the one that the request names.
+func isHost(host []byte, header *fasthttp.RequestHeader) bool {
+	return len(host) > 0 && bytes.EqualFold(host, header.Host())
+}
+
+// hostOf returns the host of an origin, with its port; nil if no web server has that origin.
+func hostOf(origin []byte) []byte {
 	host, ok := bytes.CutPrefix(origin, []byte("http://"))
 	if !ok {
 		host, ok = bytes.CutPrefix(origin, []byte("https://"))
 	}
-	return ok && bytes.EqualFold(host, x.ctx.Request.Header.Host()) && (isLoopbackName(host) || string(host) == x.ctx.LocalAddr().String())
+	if !ok {
+		return nil
+	}
+	return host
 }

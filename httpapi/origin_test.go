@@ -64,6 +64,48 @@ func TestTools_OriginsOfPages(t *testing.T) {
 	}
 }
 
+// A browser sends the POST of any page without asking first if it has no Content-Type. The console works by any
+// name of the service, behind a proxy too.
+func TestOnboarding_OriginsOfPages(t *testing.T) {
+	t.Parallel()
+	const public, allowed = "https://tracker.example:8443", "https://app.example"
+	for name, row := range map[string]struct {
+		headers string // HERE stands for the listener's address
+		status  int
+	}{
+		"a program":                         {"Host: HERE", 201},
+		"a program, by another name":        {"Host: build", 201},
+		"own origin":                        {"Host: HERE|Origin: http://HERE|Sec-Fetch-Site: same-origin", 201},
+		"own origin, by any name":           {"Host: build:8080|Origin: http://build:8080", 201},
+		"public":                            {"Host: HERE|Origin: " + public + "|Sec-Fetch-Site: cross-site", 201},
+		"allowed":                           {"Host: HERE|Origin: " + allowed + "|Sec-Fetch-Site: cross-site", 201},
+		"through a proxy with another Host": {"Host: HERE|Origin: https://build.example|Sec-Fetch-Site: same-origin", 201},
+		"the console, through a proxy":      {"Host: HERE|Origin: http://build.example|" + fromConsole, 201},
+		"an extension":                      {"Host: HERE|Origin: chrome-extension://abcdefgh|Sec-Fetch-Site: none", 201},
+		"another site":                      {"Host: HERE|Origin: https://evil.example|Sec-Fetch-Site: cross-site", 403},
+		"another site, no origin":           {"Host: HERE|Sec-Fetch-Site: cross-site", 403},
+		"a neighbor":                        {"Host: HERE|Origin: http://localhost:3000|Sec-Fetch-Site: same-site", 403},
+		"another site, an old browser":      {"Host: HERE|Origin: https://evil.example", 403},
+		"no origin's page":                  {"Host: HERE|Origin: null|Sec-Fetch-Site: cross-site", 403},
+		"no origin's page, an old browser":  {"Host: HERE|Origin: null", 403},
+		"a file's page":                     {"Host: HERE|Origin: file://HERE", 403},
+		"the console's header of a page":    {"Host: HERE|Origin: https://evil.example|Sec-Fetch-Site: cross-site|" + fromConsole, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(c *Config) { c.PublicURL, c.CORSOrigins = public, []string{allowed} })
+			b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+				return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{"id":"x"}`)}, nil
+			})
+			headers := strings.NewReplacer("HERE", b.addr, "|", "\r\n").Replace(row.headers)
+			a := b.raw(t, 1, "POST /found HTTP/1.1\r\nContent-Length: "+itoa(len(thingBody))+"\r\n"+headers+"\r\n\r\n"+thingBody)[0]
+			if a.StatusCode != row.status {
+				t.Errorf("%d %s", a.StatusCode, a.body)
+			}
+		})
+	}
+}
+
 // An answer never calls the service by a name that only the request had.
 func TestServer_AddressesInAnswers(t *testing.T) {
 	t.Parallel()

@@ -54,12 +54,14 @@ type Server struct {
 	rootHash                        [sha256.Size]byte
 	// clientURL is Config.ClientURL without a slash at its end; empty: none.
 	clientURL []byte
-	// origins are the origins of pages that may read answers.
-	origins  origins
-	encoders *encoders
-	console  *consoleSite // nil: it is switched off
-	sites    []*servedSite
-	slow     *slowLog
+	// origins are the origins of pages that may read answers, and publicOrigin is that of the public
+	// URL; empty: none.
+	origins      origins
+	publicOrigin string
+	encoders     *encoders
+	console      *consoleSite // nil: it is switched off
+	sites        []*servedSite
+	slow         *slowLog
 	// askedTraces limits the traces that callers ask for.
 	askedTraces *rate.Limiter
 
@@ -134,6 +136,9 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	if s.routes, err = s.compile(routes); err != nil {
 		return nil, err
+	}
+	if s.publicOrigin, err = originOf(cfg.PublicURL); err != nil {
+		return nil, fmt.Errorf("httpapi: public URL: %w", err)
 	}
 	if s.tools, err = newToolbox(s.routes, cfg); err != nil {
 		return nil, err
