@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,8 +18,20 @@ const maxCredential = 512
 
 // Admit finds out who makes a request and whether they may run the operation in
 // the workspace of its path, and sets req.Caller. It returns UNAUTHORIZED,
-// NOT_FOUND (no such workspace, or not for this caller), FORBIDDEN or UNAVAILABLE.
+// NOT_FOUND (no such workspace, or not for this caller), FORBIDDEN or UNAVAILABLE, each with
+// Unadmitted set.
 func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
+	err := e.admit(req, op)
+	var told *tracker.Error
+	if err == nil || !errors.As(err, &told) {
+		return err
+	}
+	refusal := *told
+	refusal.Unadmitted = true
+	return &refusal
+}
+
+func (e *Engine) admit(req *tracker.Request, op *tracker.Op) error {
 	processors.Note()
 	if req.Deadline.IsZero() {
 		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)

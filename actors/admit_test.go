@@ -2,6 +2,7 @@ package actors
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,6 +136,9 @@ func TestAdmit(t *testing.T) {
 					return
 				}
 				wantCode(t, err, row.want)
+				if told := (*tracker.Error)(nil); !errors.As(err, &told) || !told.Unadmitted {
+					t.Errorf("the refusal does not say that it is one of the caller's rights: %v", err)
+				}
 			})
 		}
 	}

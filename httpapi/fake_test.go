@@ -185,6 +185,8 @@ type fakeEngine struct {
 	in     any
 	calls  int
 	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+	// refusal is the error of Admit; nil: the credential decides.
+	refusal error
 	// waiting has long-poll operations wait.
 	waiting func(*tracker.Request) tracker.Waiting
 }
@@ -192,6 +194,12 @@ type fakeEngine struct {
 func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
 	if sum := sha256.Sum256([]byte(req.Credential)); req.CredentialSum != nil && *req.CredentialSum != sum {
 		return fmt.Errorf("the sum of the credential %q is another's", req.Credential)
+	}
+	e.mu.Lock()
+	refusal := e.refusal
+	e.mu.Unlock()
+	if refusal != nil {
+		return refusal
 	}
 	if req.Caller.Root = req.Credential == rootToken; req.Caller.Root {
 		return nil
@@ -265,6 +273,13 @@ func (e *fakeEngine) set(answer func(*tracker.Request, *tracker.Op, any) (tracke
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.answer = answer
+}
+
+// refuse makes Admit return an error.
+func (e *fakeEngine) refuse(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refusal = err
 }
 
 func (e *fakeEngine) seen() (*tracker.Request, any, int) {

@@ -41,6 +41,9 @@ const (
 	// headerLooked says that the operation may have run at another node before: see
 	// tracker.Op.SinceFirstLook.
 	headerLooked = "Switchyard-Looked"
+	// headerUnadmitted says of the answer to a request with headerLooked that it was refused
+	// for its caller's rights: see tracker.Error.Unadmitted.
+	headerUnadmitted = "Switchyard-Unadmitted"
 )
 
 const (
@@ -177,13 +180,21 @@ func (t *forwarding) unserved(err error) {
 }
 
 // finalError is the final answer: once a try may have been applied, no later one can
-// say that nothing was. It may have ended the credential, too.
+// say that nothing was. It may have ended the credential, too, or the caller's right to it.
 func (x *exchange) finalError(err error) error {
 	var told *tracker.Error
-	if x.maybe && errors.As(err, &told) && (told.Code == tracker.CodeUnavailable || told.Code == tracker.CodeUnauthorized) {
+	if x.maybe && errors.As(err, &told) && (told.Unadmitted || told.Code == tracker.CodeUnavailable || told.Code == tracker.CodeUnauthorized) {
 		return errLost()
 	}
 	return err
+}
+
+// tellUnadmitted tells the node that repeats a request that its caller's rights are missing.
+func (x *exchange) tellUnadmitted(err error) {
+	var told *tracker.Error
+	if x.conn != nil && x.conn.peer && x.lookedBefore() && errors.As(err, &told) && told.Unadmitted {
+		x.ctx.Response.Header.Set(headerUnadmitted, "1")
+	}
 }
 
 func errLost() error {
@@ -344,7 +355,9 @@ func (t *forwarding) send(node string) bool {
 		t.unserved(nil)
 		return false
 	}
-	if status := x.ctx.Response.StatusCode(); x.maybe && (status == http.StatusServiceUnavailable || status == http.StatusUnauthorized) {
+	unadmitted := len(header.Peek(headerUnadmitted)) > 0
+	header.Del(headerUnadmitted)
+	if status := x.ctx.Response.StatusCode(); x.maybe && (unadmitted || status == http.StatusServiceUnavailable || status == http.StatusUnauthorized) {
 		x.ctx.Response.Reset()
 		t.final = errLost()
 		return false

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -71,6 +72,45 @@ func TestForward_ACredentialThatALostTryMayHaveEnded(t *testing.T) {
 				t.Errorf("a new request: %d %s", got.StatusCode, got.body)
 			}
 		})
+	}
+}
+
+// The first try may have ended the caller's right to the request, as that of an admin to remove their own membership.
+// A repeat that is refused for that does not say that nothing was done. One that the operation itself refuses does:
+// it finds no kept answer.
+func TestForward_ARightThatALostTryMayHaveEnded(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []*tracker.Error{tracker.Forbidden("m", "h"), tracker.NotFound("workspace")} {
+		for _, owner := range []string{"a", "c"} {
+			for _, admitted := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s of %s, admitted: %t", refusal.Code, owner, admitted), func(t *testing.T) {
+					t.Parallel()
+					a := newAtlas("b")
+					nodes := map[string]*bundle{"a": a.join(t, "a"), "c": a.join(t, "c")}
+					if status := statuses[refusal.Code]; admitted {
+						nodes[owner].engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+							return tracker.Reply{}, refusal
+						})
+						a.haunt(t, "b", func(c net.Conn) { readOne(c); a.move(owner) })
+						if got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k"); got.StatusCode != status {
+							t.Errorf("%d %s", got.StatusCode, got.body)
+						}
+						return
+					}
+					unadmitted := *refusal
+					unadmitted.Unadmitted = true
+					nodes[owner].engine.refuse(&unadmitted)
+					a.haunt(t, "b", func(c net.Conn) { readOne(c); a.move(owner) })
+					if got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k"); got.StatusCode != 503 || outcomeOf(got) != "unknown" {
+						t.Errorf("%d %s", got.StatusCode, got.body)
+					}
+					got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k")
+					if got.StatusCode != statuses[refusal.Code] || got.Header.Get(headerUnadmitted) != "" {
+						t.Errorf("a new request: %d %v %s", got.StatusCode, got.Header, got.body)
+					}
+				})
+			}
+		}
 	}
 }
 

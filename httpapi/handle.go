@@ -357,6 +357,7 @@ func (s *Server) fail(x *exchange, err error) {
 	if x.moved {
 		x.ctx.Response.Header.Set(headerMoved, "1")
 	}
+	x.tellUnadmitted(err)
 	if f.unframed {
 		x.hangUp()
 	}

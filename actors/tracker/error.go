@@ -38,6 +38,9 @@ type Error struct {
 	// Moved is set if nothing was done because this node does not serve the workspace
 	// (any more); another node may.
 	Moved bool `json:"-"`
+	// Unadmitted is set if the request was refused for its caller's rights, before an answer that is
+	// kept for its idempotency key was looked for: it may have been carried out before.
+	Unadmitted bool `json:"-"`
 	// ReadOnly is "service" or "workspace" if the read-only mode of one refused the request or
 	// a part of it, and empty otherwise.
 	ReadOnly string `json:"-"`
