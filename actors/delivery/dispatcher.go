@@ -252,7 +252,8 @@ func (d *Dispatcher) refreshSpace(id storage.ID, n *dirtyHooks) {
 	if s == nil && n.kinds == dirtyRecorded {
 		return
 	}
-	if s == nil || n.kinds&dirtyWebhooks != 0 {
+	loaded := s == nil || n.kinds&dirtyWebhooks != 0
+	if loaded {
 		if s = d.load(id); s == nil {
 			return
 		}
@@ -263,7 +264,7 @@ func (d *Dispatcher) refreshSpace(id storage.ID, n *dirtyHooks) {
 			d.ready(&t.first)
 		}
 	}
-	if n.kinds == dirtyQueued {
+	if !loaded && n.kinds == dirtyQueued {
 		return
 	}
 	for _, t := range s.hooks {

@@ -1,8 +1,12 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -67,6 +71,52 @@ func TestDispatcher_DropsIdleWorkspaces(t *testing.T) {
 			t.Errorf("%d workspaces are cached", n)
 		}
 	})
+}
+
+// A workspace that was dropped from the cache is loaded again for the deliveries of one webhook. It is idle once
+// they are made, also with other webhooks, which have none.
+func TestDispatcher_LoadedAgainIsIdle(t *testing.T) {
+	t.Parallel()
+	d := setup(t, 0)
+	id := storage.ID{15: 1}
+	hooks := []storage.ID{subscribe(t, d, id), subscribe(t, d, id)}
+	d.refreshSpace(id, &dirtyHooks{kinds: dirtyQueued, hooks: hooks[:1]})
+	for d.start(); d.running.all > 0; d.start() {
+		d.done(<-d.ended)
+	}
+	if s := d.spaces[id]; s == nil || len(s.hooks) != len(hooks) || !s.idle(time.Now()) {
+		t.Errorf("the workspace is not idle: %+v", s)
+	}
+}
+
+// subscribe stores a webhook of a workspace.
+func subscribe(t *testing.T, d *Dispatcher, workspace storage.ID) storage.ID {
+	t.Helper()
+	db, ok := d.of.cfg.State.(*pebble.DB)
+	if !ok {
+		t.Fatal("the state is no database")
+	}
+	l := tracker.NewWriteBuffer(storage.NewTx(db, d.shard, workspace), rand.Reader)
+	defer func() { _ = l.Close() }()
+	reply, err := l.Run(tracker.CreateWebhook, tracker.ServiceRequest("test", workspace), &tracker.CreateWebhookIn{URL: "https://example.com"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	repr, err := l.Seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := db.NewBatch()
+	if err := errors.Join(batch.SetRepr(bytes.Clone(repr)), batch.Commit(pebble.NoSync), batch.Close()); err != nil {
+		t.Fatal(err)
+	}
+	l.Committed()
+	var made tracker.WebhookWithSecret
+	if err := json.Unmarshal(reply.Body, &made); err != nil {
+		t.Fatal(err)
+	}
+	id, _ := storage.ParseID(made.ID)
+	return id
 }
 
 // A workspace whose rate has been used stays in the cache: loaded again, it could use the whole
