@@ -82,7 +82,8 @@ func (g *group) refuseChanges(rpc *raft.RPC) bool {
 // leader's own term are refused. Those of earlier terms that are not known to be committed are taken as long
 // as there is spare room: the leader had them in its log when it was elected, and its claim of the
 // ownership is behind them. A shard whose followers refused them would have no owner, and would answer no
-// reads. There are few of them, since no more than a few entries wait for their commit.
+// reads. There are few of them, since no more than a few entries wait for their commit. Entries that the log has
+// take no room: a leader whose answer was lost sends them again, as often as that happens.
 func (g *group) takesChanges(asks *raft.AppendEntriesRequest) bool {
 	if !g.room.none() {
 		g.room.refill()
@@ -90,7 +91,7 @@ func (g *group) takesChanges(asks *raft.AppendEntriesRequest) bool {
 	}
 	var bytes uint64
 	for _, l := range asks.Entries {
-		if !changesRows(l) {
+		if !changesRows(l) || g.hasEntry(l) {
 			continue
 		}
 		if l.Term >= asks.Term || l.Index <= asks.LeaderCommitIndex {
@@ -99,6 +100,12 @@ func (g *group) takesChanges(asks *raft.AppendEntriesRequest) bool {
 		bytes += diskBytes(l)
 	}
 	return g.room.take(bytes)
+}
+
+// hasEntry reports whether the log has an entry. Raft writes nothing for one that it has.
+func (g *group) hasEntry(l *raft.Log) bool {
+	var own raft.Log
+	return g.log.GetLog(l.Index, &own) == nil && own.Term == l.Term
 }
 
 // changesRows reports whether an entry changes rows of the shard.

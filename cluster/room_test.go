@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +175,70 @@ func TestNoRoom_ChangesOfEarlierTerms(t *testing.T) {
 		t.Fatal("zeros are not packed")
 	}
 	want("rows that are small only as they are sent", true, refused(&raft.Log{Type: raft.LogCommand, Term: 8, Index: 101, Data: packed}))
+}
+
+// Changes that a node without room has in its log take none when they come again, alone or before others.
+func TestNoRoom_ChangesThatComeAgain(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	defer w.mend()
+	w.owner(t, 1, "a").mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	w.isolate(true, "b", "a", "c")
+	b := w.nodes["b"]
+	log := b.group(1).log
+	var known []*raft.Log // the change that is committed, and what is behind it
+	_, last := log.Bounds()
+	for at := last; len(known) == 0 || !changesRows(known[0]); at-- {
+		l := new(raft.Log)
+		if err := log.GetLog(at, l); err != nil {
+			t.Fatal(err)
+		}
+		known = slices.Insert(known, 0, l)
+	}
+	term := known[len(known)-1].Term
+	change := func(index, term uint64) *raft.Log {
+		return &raft.Log{Type: raft.LogCommand, Term: term, Index: index, Data: appendEntry(nil, entryBatch, term, string(write(t, b.store, 1, "row")))}
+	}
+	one, two, three := change(last+1, term), change(last+2, term), change(last+3, term)
+	send := func(asks uint64, entries ...*raft.Log) error { // as the leader of a term
+		before := new(raft.Log)
+		if err := log.GetLog(entries[0].Index-1, before); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan raft.RPCResponse, 1)
+		w.at[1]["b"].arrivals <- raft.RPC{RespChan: answer, Command: &raft.AppendEntriesRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("a"), Addr: []byte("a")},
+			Term:      asks, PrevLogEntry: before.Index, PrevLogTerm: before.Term, Entries: entries, LeaderCommitIndex: last,
+		}}
+		r := <-answer
+		if took, ok := r.Response.(*raft.AppendEntriesResponse); r.Error == nil && (!ok || !took.Success) {
+			return fmt.Errorf("answered %+v", r.Response)
+		}
+		return r.Error
+	}
+	b.spare.Store(diskBytes(one) + diskBytes(two))
+	b.spent.Store(true)
+	for i, step := range []struct {
+		asks    uint64
+		entries []*raft.Log
+		refused bool
+		last    uint64 // of the log
+	}{
+		{term + 1, known, false, last},
+		{term + 1, append(slices.Clone(known), one), false, one.Index},
+		{term + 1, []*raft.Log{one}, false, one.Index},
+		{term + 1, []*raft.Log{one}, false, one.Index},
+		{term + 1, append(slices.Clone(known), one, two), false, two.Index},
+		{term + 1, []*raft.Log{one, two}, false, two.Index},
+		{term + 1, []*raft.Log{one, two, three}, true, two.Index},
+		{term + 2, []*raft.Log{change(one.Index, term+1)}, true, two.Index}, // another one in the place of the first
+	} {
+		err := send(step.asks, step.entries...)
+		if _, now := log.Bounds(); step.refused != errors.Is(err, errNoRoom) || !step.refused && err != nil || now != step.last {
+			t.Errorf("step %d: %v, the log ends with %d, want %d", i, err, now, step.last)
+		}
+	}
 }
 
 // While most voters say that they have no room, changes are refused before they are in the log. They are
