@@ -150,6 +150,7 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) (err erro
 	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.intercept)
 	g.tracking.leaseClock = g.tuning.leaseClock
 	g.tracking.wanted, g.tracking.resume = g.leadsTo, g.appendEmpty
+	g.tracking.hasRoom = func(id raft.ServerID) bool { return g.owners.hasRoom(string(id)) }
 	defer func() {
 		if g.raft == nil { // requests to the group must not wait for a member
 			err = errors.Join(err, g.tracking.Close())

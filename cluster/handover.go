@@ -63,6 +63,8 @@ func (g *group) transfer(to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
+	g.tracking.handingOver.Store(true)
+	defer g.tracking.handingOver.Store(false)
 	if g.isRelaxed() { // Raft tries for the length of its time-out, and takes no entries meanwhile
 		g.tighten()
 	}

@@ -94,12 +94,23 @@ func (g *group) takesChanges(asks *raft.AppendEntriesRequest) bool {
 		if !changesRows(l) || g.hasEntry(l) {
 			continue
 		}
-		if l.Term >= asks.Term || l.Index <= asks.LeaderCommitIndex {
+		if isRefused(l, asks) {
 			return false
 		}
 		bytes += diskBytes(l)
 	}
 	return g.room.take(bytes)
+}
+
+// isRefused reports whether a node without room refuses a change of a request however small it is, unless
+// its log has it.
+func isRefused(l *raft.Log, asks *raft.AppendEntriesRequest) bool {
+	return l.Term >= asks.Term || l.Index <= asks.LeaderCommitIndex
+}
+
+// needsRoom reports whether a request has a change that a node without room refuses however small it is.
+func needsRoom(asks *raft.AppendEntriesRequest) bool {
+	return slices.ContainsFunc(asks.Entries, func(l *raft.Log) bool { return changesRows(l) && isRefused(l, asks) })
 }
 
 // hasEntry reports whether the log has an entry. Raft writes nothing for one that it has.

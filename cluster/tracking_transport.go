@@ -47,6 +47,10 @@ type trackingTransport struct {
 	// wanted reports whether this member still leads in a term and has the member among its own. Nil
 	// means that requests to members that can't be reached are not repeated.
 	wanted func(term uint64, id raft.ServerID) bool
+	// hasRoom reports whether a member's node has room for changes. Nil means that all have.
+	hasRoom func(id raft.ServerID) bool
+	// handingOver is set while the leadership is to be transferred: no refusal is held back.
+	handingOver atomic.Bool
 	// resume makes Raft send followers the entries that they lack. Nil does nothing.
 	resume func()
 
@@ -258,6 +262,7 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 		err = w.Transport.AppendEntries(id, target, args, resp)
 	}
 	if err != nil {
+		w.awaitRoom(err, id, args)
 		return err
 	}
 	w.record(id, args, resp, sent, last)
@@ -313,29 +318,6 @@ func (w *trackingTransport) record(id raft.ServerID, args *raft.AppendEntriesReq
 	w.peers[id] = seen
 }
 
-// redialEvery is how often a member that can't be reached is sent what it lacks.
-const redialEvery = 250 * time.Millisecond
-
-// redial waits and reports whether a request should be sent again that did not reach its member, or
-// whose answer was lost. Raft would send it with the next entry, and would wait ever longer after each
-// failure, up to ten seconds. A member that returns after an outage would lack entries for as long. If
-// another one died meanwhile, its shard could not commit without it, and there would be no next entry.
-// Heartbeats, which Raft repeats soon enough, are not repeated here, and neither are requests that the
-// member refused.
-func (w *trackingTransport) redial(err error, id raft.ServerID, args *raft.AppendEntriesRequest) bool {
-	if w.wanted == nil || !isLost(err) || len(args.Entries) == 0 && args.PrevLogEntry == 0 {
-		return false
-	}
-	timer := time.NewTimer(redialEvery)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return w.wanted(args.Term, id)
-	case <-w.quit:
-		return false
-	}
-}
-
 // tell sends a request without entries once, and records whether the follower agrees. A refusal may
 // only mean that entries are still on their way to it.
 func (w *trackingTransport) tell(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest) {
@@ -359,16 +341,6 @@ func (w *trackingTransport) lacking(after int64) bool {
 	defer w.mu.Unlock()
 	for _, seen := range w.peers {
 		if seen.sent > after && (seen.lag > 0 || !seen.follow) {
-			return true
-		}
-	}
-	return false
-}
-
-// isLost reports whether the member of a request did not get it, or may not have.
-func isLost(err error) bool {
-	for _, lost := range []error{errNotSent, errGroupAbsent, errLinkEnded, errGroupTimeout} {
-		if errors.Is(err, lost) {
 			return true
 		}
 	}
