@@ -30,6 +30,7 @@ type pacer struct {
 
 	compactions, flushes rests
 	hurry                atomic.Int32 // callers who wait for a flush
+	raised               atomic.Bool  // Pebble has raised the format of its files
 
 	mu      sync.Mutex
 	failed  time.Time // the last failure
@@ -37,9 +38,12 @@ type pacer struct {
 	noticed time.Time // when damage was logged
 }
 
-// listener has Pebble report failures to the pacer, and damage.
+// listener has Pebble report failures to the pacer, damage, and a new format of its files.
 func (p *pacer) listener() *pebble.EventListener {
-	return &pebble.EventListener{BackgroundError: p.note, DataCorruption: p.damaged}
+	return &pebble.EventListener{
+		BackgroundError: p.note, DataCorruption: p.damaged,
+		FormatUpgrade: func(pebble.FormatMajorVersion) { p.raised.Store(true) },
+	}
 }
 
 // watch has compactions and flushes rest from now on, as long as the instance can afford it. Flushes of

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -99,7 +100,7 @@ func Open(cfg Config) (*Store, error) {
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
 		var err error
-		s.raft, err = pebble.Open(filepath.Join(cfg.Dir, raftDir), raft)
+		s.raft, err = openRaft(filepath.Join(cfg.Dir, raftDir), raft, raftPacer)
 		failed <- err
 	}()
 	var stateErr error
@@ -131,6 +132,21 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	return &s, nil
+}
+
+// openRaft opens the instance with the replication logs. Pebble begins the first file of a new instance's
+// write-ahead log in its oldest format, without the offsets of synced writes, and raises the format after
+// that. Damage in the middle of such a file passes for a write that a crash tore, and the writes behind it
+// would be dropped. So no write goes to that file: a flush begins the next one.
+func openRaft(dir string, o *pebble.Options, p *pacer) (*pebble.DB, error) {
+	db, err := pebble.Open(dir, o)
+	if err != nil || !p.raised.Load() {
+		return db, err
+	}
+	if _, err := db.AsyncFlush(); err != nil { // the next file is there when it returns
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // raftOptions suit a log: written once in order, read again only after a crash or
