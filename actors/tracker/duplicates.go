@@ -24,8 +24,10 @@ const (
 	// alone, none of whose combinations occurs.
 	maxRead     = 500_000
 	maxCompared = 50_000
-	// An issue that has to be read counts once more for each comparedTitle bytes of its title, whose
-	// words are brought to their stems, and for each comparedRecord bytes of its record.
+	// An issue that has to be read counts once more for each comparedRead bytes of its record. One that is
+	// also decoded counts for each comparedTitle bytes of its title, whose words are brought to their stems,
+	// and for each comparedRecord bytes of its record.
+	comparedRead   = 16 << 10
 	comparedTitle  = 100
 	comparedRecord = 2 << 10
 )

@@ -116,12 +116,12 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) (second uint64, err 
 	if err != nil {
 		return second, fmt.Errorf("read an issue: %w", err)
 	}
+	d.compared += len(value) / comparedRead
 	if rec.Flags()&(issueDraft|issueClosed) != 0 {
 		d.closed++
 		return second, nil
 	}
-	// Of issues that the caller may not see only the beginning of the record is read: the bound on what is
-	// decoded is not used up by them.
+	// Issues that the caller may not see are not decoded, so they use up little of the search's bound.
 	if seen, err := d.tx.canViewIssue(rec); err != nil || !seen {
 		return second, err
 	}
