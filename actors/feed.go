@@ -64,6 +64,7 @@ type feed struct {
 	// Owned by the round.
 	rounds int
 	sent   int  // bytes sent in this round
+	built  int  // bytes of the texts that were encoded in this round
 	doubt  bool // set if a listener's credential could not be checked in this round
 	full   bool // set if there was no memory for a part in this round
 	remote map[string]*remoteCaller
@@ -172,7 +173,7 @@ func (f *feed) run() {
 	s.mu.Unlock()
 
 	began := time.Now()
-	f.sent, f.doubt, f.full = 0, false, false
+	f.sent, f.built, f.doubt, f.full = 0, 0, false, false
 	more := f.round(polls > 0, listeners)
 	now := time.Now()
 

@@ -1,9 +1,12 @@
 package actors
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"switchyard/actors/tracker"
 )
 
 // hasMemory says whether the listener has memory for parts, and returns how often it was asked
@@ -84,6 +87,82 @@ func TestFeed_EndsStreamsWithoutMemory(t *testing.T) {
 		defer short.mu.Unlock()
 		if early != 0 || short.ended == 0 || a.ended != 0 {
 			t.Errorf("ended early: %d, later: %d, the other: %d", early, short.ended, a.ended)
+		}
+	})
+}
+
+// A new listener is greeted also while there is no memory for what follows: the greeting is no
+// copy of that.
+func TestFeed_GreetsWithoutMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t, withRoot)
+		y.create(1)
+		a := &recordingListener{full: true}
+		y.listenTo(a, &tracker.ListEventsIn{After: tracker.Some(int64(0))})
+		if parts, text := a.came(); parts != 1 || text != greeting+"0\n\n" {
+			t.Errorf("a new listener without memory has heard %q in %d parts", text, parts)
+		}
+		a.hasMemory(true)
+		pass(2 * time.Second)
+		synctest.Wait()
+		if parts, _ := a.came(); parts != 2 || a.heard() != "1 " {
+			t.Errorf("it has heard %q later, in %d parts", a.heard(), parts)
+		}
+	})
+}
+
+// A round encodes no text that there is no memory for, and no more than feedBuilt of others.
+// Listeners that see the same get one text in one round, and the others follow in the next rounds.
+func TestFeed_EncodesSoMuchARound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t, withRoot)
+		issue := string(decodeBody[tracker.Issue](t, y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Small"}).Body).ID)
+		small := []string{"comment.created", "comment.updated", "comment.deleted"}
+		all := make([]*recordingListener, 1<<len(small)+1) // the last sees the same as the first
+		for i := range all {
+			types := "issue.created"
+			for bit, name := range small {
+				if i>>bit&1 == 1 {
+					types += "," + name
+				}
+			}
+			all[i] = &recordingListener{full: true}
+			y.listenTo(all[i], &tracker.ListEventsIn{Types: types})
+		}
+		pass(time.Second)
+		comment := string(decodeBody[tracker.Comment](t, y.must(tracker.CreateComment, &tracker.CreateCommentIn{IssueID: issue, Body: "a"}).Body).ID)
+		y.must(tracker.PatchComment, &tracker.PatchCommentIn{ID: comment, Body: tracker.Some("b")})
+		y.must(tracker.DeleteComment, &tracker.RecordIn{ID: comment})
+		large := tracker.CreateIssueIn{Title: "Large"}
+		large.Description = tracker.Some(strings.Repeat("x", 1_000_000))
+		y.must(tracker.CreateIssue, &large)
+		pass(time.Second)
+		synctest.Wait()
+		if built := y.engine.feeds.stripe(y.workspace).feeds[y.workspace].built; built != 0 {
+			t.Errorf("%d bytes were encoded without memory for them", built)
+		}
+		for _, l := range all {
+			l.hasMemory(true)
+		}
+		const each = feedBuilt / 1_010_000
+		served := make([]int, len(all)) // the number of the step
+		for step, left := 1, len(all); left > 0; step++ {
+			pass(feedPause / 2)
+			synctest.Wait()
+			count := 0
+			for i, l := range all {
+				if served[i] == 0 && strings.Contains(l.heard(), "5 ") {
+					served[i], count = step, count+1
+				}
+			}
+			if left -= count; count > each+1 || step > 1000 {
+				t.Fatalf("%d listeners were sent a text of 1 MB in one round, want %d texts in each; %d are left", count, each, left)
+			}
+		}
+		if served[0] != served[len(all)-1] {
+			t.Errorf("listeners that see the same were served in steps %d and %d", served[0], served[len(all)-1])
 		}
 	})
 }

@@ -70,12 +70,17 @@ func (a *recordingListener) heard() (numbers string) {
 
 func (y *workspaceFixture) listen(a *recordingListener) tracker.Stream {
 	y.t.Helper()
+	return y.listenTo(a, &tracker.ListEventsIn{})
+}
+
+func (y *workspaceFixture) listenTo(a *recordingListener, in *tracker.ListEventsIn) tracker.Stream {
+	y.t.Helper()
 	req := request(y.workspace)
 	req.Credential = rootToken
 	if err := y.engine.Admit(req, tracker.ListEvents); err != nil {
 		y.t.Fatal(err)
 	}
-	s, err := y.engine.Listen(req, tracker.ListEvents, &tracker.ListEventsIn{})
+	s, err := y.engine.Listen(req, tracker.ListEvents, in)
 	if err != nil {
 		y.t.Fatal(err)
 	}

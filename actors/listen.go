@@ -22,6 +22,9 @@ const (
 	// feedRound limits the time for which a round reads for listeners at different
 	// positions of the log; the others wait for the next round.
 	feedRound = 50 * time.Millisecond
+	// feedBuilt limits the texts that a round encodes, in bytes: it keeps them until it ends, for
+	// further listeners that see the same. The others wait for the next round.
+	feedBuilt = 4 << 20
 	// doubtMost is the time for which a stream stays open while its credential can't be
 	// checked. Nothing is sent meanwhile.
 	doubtMost = 10 * time.Second
@@ -150,17 +153,24 @@ func (l *eventStream) ready() {
 	}
 }
 
-// send reports whether there was memory for the part.
-func (l *eventStream) send(text []byte, now time.Time) bool {
-	if !l.listener.Reserve(cap(text)) {
-		return false
+// reserve reports whether there is memory for a part. If not, the listener stays where it is.
+func (l *eventStream) reserve(size int, now time.Time) bool {
+	if l.listener.Reserve(size) {
+		return true
 	}
+	if l.held.IsZero() {
+		l.held = now
+	}
+	return false
+}
+
+// send sends a part that memory was reserved for.
+func (l *eventStream) send(text []byte, now time.Time) {
 	l.sent = now
 	l.busy.Store(true)
 	if l.listener.Send(text, l.ready) {
 		l.busy.Store(false)
 	}
-	return true
 }
 
 // serve sends new events to the listeners.
@@ -192,31 +202,41 @@ func (f *feed) serve(listeners []*eventStream) (more bool, err error) {
 	began := time.Now() // the checks above may have waited for other nodes
 	view := tracker.NewView(at.view, nil, e.now(), nil)
 	var batch *tracker.EventBatch
+	over := false // a text was too much for this round
 	for _, l := range idle {
-		if f.full && !l.held.IsZero() {
+		if f.full && !l.held.IsZero() || !l.greet(now) {
 			continue
 		}
 		if batch == nil || l.after < batch.After || l.after >= batch.Last && batch.More {
-			if batch != nil && time.Since(began) > feedRound {
+			if batch != nil && (over || time.Since(began) > feedRound) {
 				return true, nil
 			}
 			if batch, err = tracker.ReadEvents(view, l.after, feedEvents, feedBytes); err != nil {
 				return false, err
 			}
 		}
-		text, err := batch.Text(callers[l.req.Credential], l.types, l.after)
+		size, made, err := batch.Pick(callers[l.req.Credential], l.types, l.after)
 		if err != nil {
 			return false, err
 		}
+		if !made && f.built > 0 && f.built+size > feedBuilt {
+			if over = true; time.Since(began) > feedRound {
+				return true, nil
+			}
+			continue
+		}
 		l.looked = f.rounds
-		if !l.notify(text, max(l.after, batch.Last), now) {
+		if size > 0 && !l.reserve(size, now) {
 			f.full = true
 			continue
 		}
-		f.sent += len(text)
+		if !made {
+			f.built += size
+		}
+		f.sent += l.notify(batch.Text(), max(l.after, batch.Last), now)
 		more = more || batch.More
 	}
-	return more, nil
+	return more || over, nil
 }
 
 // rotate sorts listeners by their position in the log, so that one part of it serves
@@ -254,35 +274,46 @@ func heldBackLast(idle []*eventStream, now time.Time) []*eventStream {
 	return append(free, held...)
 }
 
-// notify sends the part of the log up to a position, or a sign of life. It reports whether
-// there was memory for the part; if not, the listener stays where it is.
-func (l *eventStream) notify(text []byte, after uint64, now time.Time) bool {
-	part := text
-	if !l.greeted {
-		part = append(strconv.AppendUint([]byte(greeting), l.named, 10), "\n\n"...)
-		part = append(part, text...)
+// greet begins the stream of a listener that is new. The greeting is a part of its own, so that
+// the listener shares what follows with others. greet reports whether the listener can be sent
+// more now.
+func (l *eventStream) greet(now time.Time) bool {
+	if l.greeted {
+		return true
 	}
+	text := append(strconv.AppendUint([]byte(greeting), l.named, 10), "\n\n"...)
+	if !l.reserve(cap(text), now) {
+		return false
+	}
+	l.greeted = true
+	l.send(text, now)
+	return !l.busy.Load() && !l.left.Load()
+}
+
+// notify sends the part of the log up to a position, which memory was reserved for, or a sign
+// of life. It returns the length of the part.
+func (l *eventStream) notify(text []byte, after uint64, now time.Time) int {
 	switch {
-	case part != nil:
-		if !l.send(part, now) {
-			if l.held.IsZero() {
-				l.held = now
-			}
-			return false
-		}
-		l.greeted = true
+	case text != nil:
+		l.send(text, now)
 		l.named = after // events after the last one in text were not for this listener
 	case now.Sub(l.sent) < feedAlive:
 	case l.named == after:
-		l.send([]byte(": alive\n\n"), now)
+		l.sayAlive([]byte(": alive\n\n"), now)
 	default:
 		// The sign of life has the present position, so that the listener can continue
 		// from there.
 		l.named = after
-		l.send(append(strconv.AppendUint([]byte(": alive\nid: "), after, 10), "\n\n"...), now)
+		l.sayAlive(append(strconv.AppendUint([]byte(": alive\nid: "), after, 10), "\n\n"...), now)
 	}
 	l.after, l.held = after, time.Time{}
-	return true
+	return len(text)
+}
+
+func (l *eventStream) sayAlive(text []byte, now time.Time) {
+	if l.reserve(cap(text), now) {
+		l.send(text, now)
+	}
 }
 
 // admit returns the rights that a listener has at a moment, or nil if it has none or they

@@ -18,9 +18,13 @@ type EventBatch struct {
 
 	reader *eventReader
 	events []storedEvent
-	choice []byte // scratch of Text
+	texts  map[string][]byte // by choice
+
+	// The choice of the last Pick, the size of its text, and the text if there is one already.
+	choice []byte
 	picks  []eventPick
-	texts  map[string][]byte
+	size   int
+	text   []byte
 }
 
 // ReadEvents reads the events after a sequence number: at most most events and about
@@ -78,54 +82,75 @@ func (p *eventPick) appendTo(key []byte) []byte {
 	return key
 }
 
-// Text returns the events after a sequence number that the caller asked for and may
-// see, as lines of an event stream, or nil. The result is shared and must not be
-// changed.
-func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte, error) {
+// Pick chooses the events after a sequence number that the caller asked for and may see. size
+// is the memory of their text, in bytes, or 0 if there are none. made is set if the text
+// was encoded before, for another listener. Text returns it.
+func (b *EventBatch) Pick(caller *Caller, types EventSet, after uint64) (size int, made bool, err error) {
 	types &= caller.readableEvents()
 	v := b.reader.v
 	v.Caller = caller
-	choice, picks := b.choice[:0], b.picks[:0]
-	any := false
+	b.choice, b.picks, b.size = b.choice[:0], b.picks[:0], 0
 	for i := range b.events {
 		e := &b.events[i]
 		var pick eventPick
 		if e.sequence > after && types&e.kind != 0 {
 			seen, err := b.reader.canView(e)
 			if err != nil {
-				return nil, err
+				return 0, false, err
 			}
 			if seen {
-				any = true
+				b.size += e.textSize()
 				pick.seen = true
 				if pick.hidden, err = b.reader.hidden(e); err != nil {
-					return nil, err
+					return 0, false, err
 				}
 			}
 		}
-		choice, picks = pick.appendTo(choice), append(picks, pick)
+		b.choice, b.picks = pick.appendTo(b.choice), append(b.picks, pick)
 	}
-	b.choice, b.picks = choice, picks
-	if !any {
-		return nil, nil
+	if b.text = nil; b.size > 0 {
+		b.text = b.texts[string(b.choice)]
 	}
-	text, made := b.texts[string(choice)]
-	if !made {
-		for i := range picks {
-			if picks[i].seen {
-				text = b.events[i].appendText(text, &picks[i].hidden)
-			}
+	return b.size, b.size == 0 || b.text != nil, nil
+}
+
+// Text returns the events of the last Pick as lines of an event stream, or nil if there are
+// none. Its capacity is the size that Pick has returned. The result is shared and must not be
+// changed.
+func (b *EventBatch) Text() []byte {
+	if b.size == 0 || b.text != nil {
+		return b.text
+	}
+	b.text = make([]byte, 0, b.size)
+	for i := range b.picks {
+		if b.picks[i].seen {
+			b.text = b.events[i].appendText(b.text, &b.picks[i].hidden)
 		}
-		b.texts[string(choice)] = text
 	}
-	return text, nil
+	b.texts[string(b.choice)] = b.text
+	return b.text
+}
+
+// The parts of an event in the form of an event stream, in their order.
+const (
+	textID   = "id: "
+	textType = "\nevent: "
+	textData = "\ndata: "
+	textEnd  = "\n\n"
+)
+
+// textSize returns the largest size of the event in the form of an event stream, in bytes:
+// without its hidden links it is shorter.
+func (e *storedEvent) textSize() int {
+	const digits = 20
+	return len(textID) + digits + len(textType) + len(e.name) + len(textData) + len(e.body) + len(textEnd)
 }
 
 // appendText appends an event in the form of an event stream.
 func (e *storedEvent) appendText(b []byte, hidden *linkSet) []byte {
-	b = strconv.AppendUint(append(b, "id: "...), e.sequence, 10)
-	b = append(append(b, "\nevent: "...), e.name...)
-	b = append(b, "\ndata: "...)
+	b = strconv.AppendUint(append(b, textID...), e.sequence, 10)
+	b = append(append(b, textType...), e.name...)
+	b = append(b, textData...)
 	start := len(b)
 	b = e.appendBody(b, hidden)
 	for i := start; i < len(b); i++ {
@@ -134,5 +159,5 @@ func (e *storedEvent) appendText(b []byte, hidden *linkSet) []byte {
 			b[i] = ' '
 		}
 	}
-	return append(b, "\n\n"...)
+	return append(b, textEnd...)
 }

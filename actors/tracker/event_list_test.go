@@ -53,7 +53,7 @@ func (w *issueFixture) listened(who *Caller, types EventSet, most int) (seen []u
 		if err != nil {
 			w.Fatal(err)
 		}
-		text, err := b.Text(who, types, after)
+		text, err := textFor(b, who, types, after)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -402,36 +402,6 @@ func TestListEvents_ASearchInVainEnds(t *testing.T) {
 	page = w.page(&w.ann, ListEventsIn{Types: "issue.*", Cursor: page.NextCursor})
 	if len(page.Events) != 1 || decode[Issue](t, page.Events[0].Data).ID != issue.ID || page.NextCursor != "" {
 		t.Errorf("page %+v", page)
-	}
-}
-
-func TestEventBatch_IsEncodedOnceForAllWhoSeeTheSame(t *testing.T) {
-	t.Parallel()
-	w := newIssueFixture(t)
-	for range 4 {
-		w.create(CreateIssueIn{})
-	}
-	v := NewView(storage.NewView(w.db, 1, w.workspace), nil, w.now, nil)
-	b, err := ReadEvents(v, 1, 10, 1<<20)
-	if err != nil || b.Last != 4 || b.More {
-		t.Fatalf("batch up to %d, %v", b.Last, err)
-	}
-	first, err := b.Text(&w.ann, allEvents, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, who := range []*Caller{&w.gus, w.somebody(ActorAgent, "bot")} {
-		text, err := b.Text(who, allEvents, 1)
-		if err != nil || &text[0] != &first[0] {
-			t.Errorf("%s has a text of its own: %v", who.ID, err)
-		}
-	}
-	less, err := b.Text(&w.gus, allEvents, 3)
-	if err != nil || !strings.HasPrefix(string(less), "id: 4\n") {
-		t.Errorf("text %q, %v", less, err)
-	}
-	if none, err := b.Text(&w.gus, allEvents, 4); none != nil || err != nil {
-		t.Errorf("text %q, %v", none, err)
 	}
 }
 

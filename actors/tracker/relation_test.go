@@ -322,7 +322,7 @@ func (w *issueFixture) released(who *Caller, via string, after int) (by []IssueI
 		if err != nil {
 			w.Fatal(err)
 		}
-		line, err := batch.Text(who, eventIssueReady.bit, uint64(after))
+		line, err := textFor(batch, who, eventIssueReady.bit, uint64(after))
 		if err != nil {
 			w.Fatal(err)
 		}
