@@ -43,6 +43,7 @@ type Engine struct {
 	turns    chan struct{}
 	indexing *indexTurns
 	heavy    *heavyTurns
+	pages    *heavyTurns // of the event log
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -92,7 +93,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	}
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
-	e.heavy = newHeavyTurns(processors.Count())
+	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -203,8 +204,8 @@ func (e *Engine) proven(op *tracker.Op, proof *tracker.Proof, shard storage.Shar
 func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof tracker.Proof) (reply tracker.Reply, err error) {
 	e.stats.queries.Add(1)
 	var heavy *heavyRun
-	if op.Heavy { // it waits before the read barrier
-		if heavy, err = e.takeTurn(req, target(req, op)); err != nil {
+	if turns := e.turnsOf(op); turns != nil { // it waits before the read barrier
+		if heavy, err = e.takeTurn(turns, req, target(req, op)); err != nil {
 			return tracker.Reply{}, err
 		}
 		defer heavy.end()
@@ -217,6 +218,11 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 			return tracker.Reply{}, err
 		}
 		proof, req.Proof = req.Proof, tracker.Proof{}
+	}
+	if heavy != nil && req.Charge != nil && err == nil && reply.Wait == nil {
+		if err := req.Charge(reply.Body); err != nil {
+			return tracker.Reply{}, err
+		}
 	}
 	return reply, err
 }

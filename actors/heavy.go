@@ -10,8 +10,9 @@ import (
 	"switchyard/storage"
 )
 
-// heavyTurns gives out the turns of heavy queries. Without turns all that come share the
-// processors: each then takes as long as all of them together, and the slowest much longer.
+// heavyTurns gives out the turns of heavy queries, or of pages of the event log. Without turns all
+// that come share the processors: each then takes as long as all of them together, and the slowest
+// much longer.
 //
 // The queries of a workspace run in the order in which they came. A free turn goes to the workspace
 // that has the fewest, and of several to the one whose turn ended longest ago. So a workspace has
@@ -171,26 +172,40 @@ func (t *heavyTurns) pause(workspace storage.ID, deadline time.Time) bool {
 	return t.take(workspace, true, deadline)
 }
 
-// heavyRun is a heavy query that has begun.
+// turnsOf returns the turns of which a query takes one; nil for none. One event wakes all requests
+// that wait for a page of the log. Without turns all of them would build their pages before the
+// memory of the first is counted: snapshots are made and closed one after another.
+func (e *Engine) turnsOf(op *tracker.Op) *heavyTurns {
+	switch {
+	case op.Heavy:
+		return e.heavy
+	case op.WaitsForPages():
+		return e.pages
+	}
+	return nil
+}
+
+// heavyRun is a query that has a turn.
 type heavyRun struct {
 	engine    *Engine
+	turns     *heavyTurns
 	req       *tracker.Request
 	workspace storage.ID
 	holds     bool      // a turn
 	since     time.Time // has it had the turn
 }
 
-// takeTurn waits until a heavy query may run. The caller ends it.
-func (e *Engine) takeTurn(req *tracker.Request, workspace storage.ID) (*heavyRun, error) {
+// takeTurn waits until a query may run. The caller ends it.
+func (e *Engine) takeTurn(turns *heavyTurns, req *tracker.Request, workspace storage.ID) (*heavyRun, error) {
 	began := time.Now()
-	holds := e.heavy.take(workspace, false, req.Deadline)
+	holds := turns.take(workspace, false, req.Deadline)
 	now := time.Now()
 	req.Spent.Queue += now.Sub(began)
 	if !holds {
 		e.stats.refused[refusedLate].Add(1)
 		return nil, tracker.NotApplied("The request timed out before it began.")
 	}
-	return &heavyRun{engine: e, req: req, workspace: workspace, holds: true, since: now}, nil
+	return &heavyRun{engine: e, turns: turns, req: req, workspace: workspace, holds: true, since: now}, nil
 }
 
 // watch has goOn called while the query reads. A query that is not heavy is nil.
@@ -210,7 +225,7 @@ func (r *heavyRun) goOn() error {
 	if now.Sub(r.since) < heavySlice {
 		return nil
 	}
-	r.holds = r.engine.heavy.pause(r.workspace, r.req.Deadline)
+	r.holds = r.turns.pause(r.workspace, r.req.Deadline)
 	r.since = time.Now()
 	r.req.Spent.Queue += r.since.Sub(now)
 	if !r.holds {
@@ -230,6 +245,6 @@ func (r *heavyRun) late() error {
 func (r *heavyRun) end() {
 	if r.holds {
 		runtime.Gosched()
-		r.engine.heavy.end(r.workspace)
+		r.turns.end(r.workspace)
 	}
 }

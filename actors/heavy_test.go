@@ -127,6 +127,54 @@ func TestDo_HeavyQueriesTakeTurnsByWorkspace(t *testing.T) {
 	})
 }
 
+// One event wakes all requests that wait for a page of the log. Few of them have built an answer that
+// is not counted yet, and searches don't wait for them.
+func TestDo_PagesOfEventsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t)
+		reader := worker("a")
+		reader.Permissions, _, _ = tracker.ParsePermissions("read")
+		most := processors.Count()
+		charging, verdict, answered := make(chan int, most+3), make(chan error), make(chan error, most+3)
+		for range most + 3 {
+			req := request(y.workspace)
+			req.Caller, req.Deadline = reader, time.Now().Add(time.Hour)
+			req.Charge = func(body []byte) error {
+				charging <- len(body)
+				return <-verdict
+			}
+			go func() {
+				_, err := y.engine.Do(req, tracker.ListEvents, &tracker.ListEventsIn{Wait: 20})
+				answered <- err
+			}()
+		}
+		synctest.Wait()
+		if len(charging) != 0 {
+			t.Error("the memory of an answer was counted that is not there yet")
+		}
+		y.create(1)
+		synctest.Wait()
+		if len(charging) != most {
+			t.Fatalf("%d answers are there and not counted, want %d", len(charging), most)
+		}
+		if _, err := y.engine.Do(request(y.workspace), heavyWalk, &heavyWalkIn{}); err != nil {
+			t.Errorf("a heavy query: %v", err)
+		}
+		for range most + 2 {
+			verdict <- nil
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+		}
+		verdict <- tracker.NotApplied("There is no memory for the answer.")
+		wantOutcome(t, <-answered, "not_applied")
+		if turns := y.engine.pages; turns.running != 0 || len(turns.of) != 0 {
+			t.Errorf("at the end: %d running, %d workspaces", turns.running, len(turns.of))
+		}
+	})
+}
+
 type heavyWalkIn struct{ Rows int }
 
 // heavyWalk reads rows, each of which takes a millisecond.

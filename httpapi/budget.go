@@ -298,6 +298,23 @@ func (s *Server) chargeAnswer(x *exchange, body []byte, changed bool) error {
 	return s.budget.raise(x.conn, to, from, answerPart, cap(body), changed)
 }
 
+// answerCharge returns a function that charges for the request's answer before the exchange has
+// it, and does not need the exchange, which a request that waits outlives; nil if nothing is charged.
+// chargeAnswer finds nothing left to charge then.
+func (s *Server) answerCharge(x *exchange) func(body []byte) error {
+	if x.conn == nil {
+		return nil
+	}
+	c := x.conn
+	to, from := s.accountsOf(x)
+	return func(body []byte) error {
+		if len(body) <= freeBytes {
+			return nil
+		}
+		return s.budget.raise(c, to, from, answerPart, cap(body), false)
+	}
+}
+
 // roomForAnswer refuses a change whose answer there would be no room for. It costs an
 // atomic load unless an account may have used its bytes.
 func (s *Server) roomForAnswer(x *exchange) error {

@@ -88,6 +88,40 @@ func TestBudget_AnswersNotTaken(t *testing.T) {
 	}
 }
 
+// The engine has the answers to requests that wait for pages charged before it builds many of them. They
+// are charged once, and one that there are no bytes for is refused.
+func TestBudget_PagesThatWereWaitedFor(t *testing.T) {
+	t.Parallel()
+	const page = 8 << 20
+	b := setup(t, func(c *Config) {
+		c.WriteTimeout = time.Minute
+		c.Limits = Limits{Bytes: 20 * page, WorkspaceBytes: 3 * page}
+	})
+	charged := make(chan int64, 4)
+	b.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+		body := []byte(strings.Repeat("x", page))
+		err := req.Charge(body)
+		charged <- b.budget.all.Load()
+		if err != nil {
+			return tracker.Reply{}, err
+		}
+		return tracker.Reply{Body: body}, nil
+	})
+	request := "POST " + watch + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 0\r\n\r\n"
+	for i := range 3 {
+		if _, err := io.WriteString(slow(t, b.addr), request); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-charged; got != int64(i+1)*page {
+			t.Errorf("%d bytes are charged for %d answers of %d", got, i+1, page)
+		}
+	}
+	refusedWith(t, b.raw(t, 1, request)[0], "--workspace-bytes-in-flight")
+	if got := b.budget.all.Load(); got != 3*page {
+		t.Errorf("%d bytes are charged for 3 answers of %d", got, page)
+	}
+}
+
 // Workspaces and addresses that hold all they may leave room for others that hold
 // nothing: a few workspaces, and any number of them at a few addresses.
 func TestBudget_LeavesRoomForOthers(t *testing.T) {

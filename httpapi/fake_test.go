@@ -134,7 +134,7 @@ var (
 	opTyped  = tracker.NewCommand[typedIn, thing]("TypedThing", "Take a signed thing of some type", tracker.Needs{}, noCommand[typedIn], tracker.WithoutKey, tracker.Answers(tracker.Accepted))
 	opBulky  = tracker.NewCommand[makeThingIn, thing]("BulkyThing", "Make a thing of many writes", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], tracker.BodyUpTo(2<<20), tracker.WritesUpTo(20<<20), tracker.Answers(tracker.Created))
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 }, tracker.Answers(tracker.Created))
-	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait, tracker.SinceFirstLook)
+	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.FromSnapshot, tracker.MayWait, tracker.SinceFirstLook)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
 	opStream = tracker.NewQuery[listThingsIn, []thing]("StreamThings", "Stream things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn], tracker.MayStream)
 	opLines  = tracker.NewQuery[tracker.ExportIn, tracker.None]("SendLines", "Send lines", tracker.Needs{Level: tracker.Read}, noQuery[tracker.ExportIn], tracker.AnswersFile(tracker.ExportMedia), tracker.AnswersLines)

@@ -249,6 +249,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 			req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
 		req.Gone = x.conn.gone
+		if rt.Op.WaitsForPages() {
+			req.Charge = s.answerCharge(x)
+		}
 		reply, err := s.begin(x, rt.Op, req, in)
 		return s.conclude(x, &reply, err)
 	}
