@@ -12,6 +12,9 @@ type reserveSlugIn struct {
 	Slug      string      `json:"slug"`
 	Owner     UserID      `json:"owner"`
 	Answer    string      `json:"answer"`
+	// Brought is set if the operator moves or imports the workspace: --workspaces-per-user bounds those that
+	// users make. A node of an older version does not know it.
+	Brought bool `json:"brought,omitempty"`
 }
 
 func (in *reserveSlugIn) about() storage.ID { return in.Workspace.raw() }
@@ -35,8 +38,10 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	if taken != nil {
 		return Reply{}, Conflict("The slug "+in.Slug+" is taken.", "Choose another slug: it is unique across the service.")
 	}
-	if err := tx.mayOwnAnother(in.Owner); err != nil {
-		return Reply{}, err
+	if !in.Brought {
+		if err := tx.mayOwnAnother(in.Owner); err != nil {
+			return Reply{}, err
+		}
 	}
 	e := directoryEntry{
 		Workspace: in.Workspace, Slug: in.Slug, State: slugReserved, Owner: in.Owner,
@@ -50,9 +55,10 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	return Reply{Body: body}, tx.SetTimer(timerResolve, string(in.Workspace), tx.now.Add(resolveAfter))
 }, InDirectory)
 
-// reserveSlug has the directory reserve a slug for a request without a key. The workspace has to be founded
+// reserveSlug has the directory reserve a slug for a workspace that the operator brings here. The workspace has to be founded
 // within foundWithin of the entry's time.
 func reserveSlug(f Flow, permit Permit, in *reserveSlugIn) (directoryEntry, error) {
+	in.Brought = true
 	reply, err := f.Command(permit, storage.DirectoryID, reserveSlugOp, in)
 	return readReply[directoryEntry](reserveSlugOp.Name, reply, err)
 }

@@ -93,6 +93,28 @@ func TestCreateWorkspace_SoManyOfAUser(t *testing.T) {
 	w.verify()
 }
 
+// The bound is on workspaces that users make: the operator can move and import a user's workspaces beyond it.
+// They count when the user makes another one.
+func TestCreateWorkspace_OperatorBringsMoreOfAUser(t *testing.T) {
+	t.Parallel()
+	d := departs(t)
+	another := func(slug string) *Workspace {
+		made := decode[Workspace](t, d.from.must(d.home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: slug, Slug: slug}).Body)
+		return &made
+	}
+	w := newTestService(t)
+	w.agents.WorkspacesPerUser = 1
+	w.must("root", d.home.Workspace.ID, EndArrival, &EndArrivalIn{ID: d.arrive(w)})
+	second := departing{home: Onboarded{Workspace: another("second")}}
+	second.blocks = d.from.blocks(second.home.Workspace.ID, 2000)
+	w.must("root", second.home.Workspace.ID, EndArrival, &EndArrivalIn{ID: second.arrive(w)})
+	line, _, _ := bytes.Cut(d.from.exported(another("third").ID, &ExportIn{}, exportWindow), []byte{'\n'})
+	w.must("root", "", BeginImport, &BeginImportIn{Body: line})
+	_, err := w.ask(d.home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "fourth", Slug: "fourth"})
+	wantCode(t, err, CodeConflict)
+	w.verify()
+}
+
 func TestNewWorkspaceIn_Validate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
