@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// importIdle is the time for which timers of sessions wait for the next lines of an import.
+	// importIdle is the time for which timers of sessions, and sweeps, wait for the next lines of an import.
 	// A workspace whose import was given up has them again.
 	importIdle = 24 * time.Hour
 	// putOffBy is the time after which a timer that waits looks at the import again.
@@ -38,9 +38,9 @@ func isImported(v *storage.View) (bool, error) {
 	return record != nil, err
 }
 
-// putOff sets a timer of sessions anew while an import runs, and reports whether it did. The
-// effect of such a timer is an activity, or the end of a session. Older activities of the session,
-// and the sessions that wait for it, may come with later lines.
+// putOff sets a timer anew while an import runs, and reports whether it did. The effect of a timer of
+// sessions is an activity, or the end of a session. Older activities of the session, and the sessions
+// that wait for it, may come with later lines, and so may what belongs to the records that a sweep deletes.
 func (tx *Tx) putOff(in *TimerIn) (bool, error) {
 	record, err := runningImport(&tx.View.View)
 	if err != nil || record == nil || !record.UpdatedAt.Time().Add(importIdle).After(tx.now) {

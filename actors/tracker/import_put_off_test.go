@@ -88,3 +88,40 @@ func TestImport_GivenUpEndsLeases(t *testing.T) {
 	}
 	to.verify()
 }
+
+// A retention that is set while an import runs is swept by when the import is done: later lines have what
+// belongs to the records that are past its time.
+func TestImport_PutsOffTheSweep(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	closed := f.work(PriorityLow).ID
+	f.run(f.admin, CreateComment, &CreateCommentIn{IssueID: string(closed), Body: "It is done."})
+	f.setStatus(closed, StatusDone)
+	there := func(w *agentFixture) bool {
+		_, err := w.ask(w.admin, w.home.Workspace.ID, IssueByID, &IssueByIDIn{ID: string(closed)})
+		return err == nil
+	}
+	came := 0 // lines since the issue has come
+	to := f.copiedIn(f.exportedLines(), 1, time.Hour, func(to *agentFixture) {
+		to.testService.agents.SweepInterval = time.Minute
+		to.retain(PutRetentionIn{ClosedIssuesDays: Some(int64(0)), ClosedIssues: Some(DeleteClosed)})
+		before := there(to)
+		if before {
+			came++
+		}
+		if decode[ImportAnswer](t, to.run(to.admin, ShowImport, &None{}).Body).Import.State == ImportRunning {
+			to.pass(2 * time.Minute)
+			if there(to) != before {
+				t.Fatal("the sweep has deleted an issue of a running import")
+			}
+		}
+	})
+	if came < 2 {
+		t.Fatalf("%d lines came since the issue was there", came)
+	}
+	to.pass(2 * time.Minute)
+	if there(to) {
+		t.Error("the issue is not swept when the import is done")
+	}
+	to.verify()
+}

@@ -25,6 +25,10 @@ var sweepRetentionOp = NewCommand[TimerIn, None]("SweepRetention", "Give up what
 	if row == nil || row.Value.forever() {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
+	// An admin may set a retention while an import runs, whose next lines refer to what is past its time.
+	if later, err := tx.putOff(in); err != nil || later {
+		return Reply{Outcome: NoContent}, err
+	}
 	more, err := tx.sweepRetention(&row.Value)
 	if err != nil {
 		return Reply{}, fmt.Errorf("sweep a workspace: %w", err)
