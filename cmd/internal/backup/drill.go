@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,7 +86,8 @@ const (
 )
 
 // removeLeft removes the scratch directories of drills that were killed. Each may be as large as all
-// data.
+// data. Others may write to the directory that they are in, such as /tmp, and the lock of a directory empties
+// the file of its name: it must be no link to a file elsewhere.
 func removeLeft(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -96,13 +98,17 @@ func removeLeft(dir string, now time.Time) error {
 			continue
 		}
 		at, err := e.Info()
-		if err != nil || now.Sub(at.ModTime()) < drillYoung {
+		if err != nil || now.Sub(at.ModTime()) < drillYoung || !isOwn(at) {
 			continue
 		}
 		left := filepath.Join(dir, e.Name())
-		lock, err := vfs.Default.Lock(filepath.Join(left, "lock"))
+		name := filepath.Join(left, "lock")
+		if at, err := os.Lstat(name); err == nil && !at.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue // no drill has made it
+		}
+		lock, err := vfs.Default.Lock(name)
 		if err != nil {
-			continue // it is in use, or another user's
+			continue // it is in use
 		}
 		if err := errors.Join(lock.Close(), os.RemoveAll(left)); err != nil {
 			return fmt.Errorf("remove what a killed drill has left: %w", err)

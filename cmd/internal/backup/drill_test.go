@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -58,5 +59,42 @@ func TestDrill_RemovesWhatKilledDrillsLeft(t *testing.T) {
 	}
 	if err != nil || !slices.Equal(left, []string{".drill-begins", ".drill-runs", "other"}) {
 		t.Errorf("%q are left, %v", left, err)
+	}
+}
+
+// A drill takes no directory for one that a drill has left if another user has made it, or if its lock is a link:
+// the lock would empty the file that the link leads to.
+func TestDrill_EmptiesNoFileOfOthers(t *testing.T) {
+	t.Parallel()
+	s, dir, scratch := startService(t, 1), filepath.Join(t.TempDir(), "backups"), t.TempDir()
+	s.take(dir, 0)
+	file := filepath.Join(t.TempDir(), "theirs")
+	err := os.WriteFile(file, []byte("content"), 0o600)
+	lures := []string{".drill-link", ".drill-other"}
+	for _, name := range lures {
+		lure, old := filepath.Join(scratch, name), time.Now().Add(-2*time.Hour)
+		err = errors.Join(err, os.Mkdir(lure, 0o700))
+		if name == ".drill-link" {
+			err = errors.Join(err, os.Symlink(file, filepath.Join(lure, "lock")))
+		} else if err == nil && os.Lchown(lure, 1, 1) != nil {
+			t.Log("only root can make a directory of another user")
+			err, lures = os.Remove(lure), lures[:1]
+			continue
+		}
+		err = errors.Join(err, os.Chtimes(lure, old, old))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Scratch: scratch, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "content" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	for _, name := range lures {
+		if _, err := os.Stat(filepath.Join(scratch, name)); err != nil {
+			t.Error(err)
+		}
 	}
 }
