@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -17,14 +18,16 @@ import (
 // dashes in front, to values. A name no flag has is an error, so that a typo
 // does not go unnoticed; a flag set in the environment wins over the file.
 func yamlFlags(r io.Reader) (kong.Resolver, error) {
-	values := map[string]any{}
+	values := fileResolver{}
 	if err := yaml.NewDecoder(r).Decode(&values); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read the configuration file: %w", err)
 	}
-	return fileResolver(values), nil
+	return values, nil
 }
 
-type fileResolver map[string]any
+// fileResolver has the values of flags as they are written in the file. A secret or a name of digits
+// would be another text as a number.
+type fileResolver map[string]yaml.Node
 
 // Validate implements kong.Resolver.
 func (f fileResolver) Validate(app *kong.Application) error {
@@ -53,23 +56,69 @@ func (f fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (a
 			return nil, nil
 		}
 	}
-	value := f[flag.Name]
-	if value == nil { // the file does not name the flag, or gives it no value
+	value, named := f[flag.Name]
+	if !named {
 		return nil, nil
 	}
-	if list, ok := value.([]any); ok {
-		return commaSeparated(list), nil
+	if texts, ok := listed(&value); ok {
+		return strings.Join(texts, ","), nil
 	}
-	return fmt.Sprint(value), nil
+	text, ok := scalar(&value)
+	switch {
+	case !ok:
+		return nil, errors.New("the configuration file must have one value, or a list of values")
+	case text == nil: // the key has no value
+		return nil, nil
+	}
+	return *text, nil
 }
 
-// commaSeparated is a list as a flag takes it.
-func commaSeparated(list []any) string {
-	texts := make([]string, 0, len(list))
-	for _, v := range list {
-		texts = append(texts, fmt.Sprint(v))
+// listed returns the texts of a list of values.
+func listed(n *yaml.Node) (texts []string, ok bool) {
+	if n.Alias != nil {
+		n = n.Alias
 	}
-	return strings.Join(texts, ",")
+	if n.Kind != yaml.SequenceNode {
+		return nil, false
+	}
+	for _, item := range n.Content {
+		text, ok := scalar(item)
+		if !ok || text == nil {
+			return nil, false
+		}
+		texts = append(texts, *text)
+	}
+	return texts, true
+}
+
+// scalar returns the text of a single value; nil if it is null.
+func scalar(n *yaml.Node) (text *string, ok bool) {
+	if n.Alias != nil {
+		n = n.Alias
+	}
+	if n.Kind != yaml.ScalarNode {
+		return nil, false
+	}
+	if n.ShortTag() == "!!null" {
+		return nil, true
+	}
+	return &n.Value, true
+}
+
+// ignoreEmptyVariables takes an environment variable that is set to nothing for one that is not set. Service
+// managers and containers pass on variables without a value, which would otherwise win over the file and the
+// defaults.
+func ignoreEmptyVariables(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			flag.Envs = slices.DeleteFunc(flag.Envs, func(env string) bool {
+				value, set := os.LookupEnv(env)
+				return set && value == ""
+			})
+			flag.Tag.Envs = flag.Envs
+		}
+		return next(nil)
+	})
 }
 
 // rootToken reads the operator's token: from the file, when one is named, else from

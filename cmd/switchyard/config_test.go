@@ -115,12 +115,54 @@ func TestFlags_NoValueInTheFile(t *testing.T) {
 	}
 }
 
+// A value of the file is the text that the file has. As a number a secret or a name would be another text.
+func TestFlags_TextsOfTheFile(t *testing.T) {
+	file := write(t, "vcs1-secret: 01234567890123456789\nsms-secret: 1e5\nnode-name: 007\nzone: 2026-11-29\nbackup-s3-region: &same 0x10\n"+
+		"oidc-client-id: *same\njoin: [010, *same]\nshards: 12\ntrace-ratio: .5\npprof: True\nmemory: 1073741824\n")
+	c, err := parse(t, "--config", file, "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Serve
+	if got := []string{s.VCSSecret, s.SMSSecret, s.NodeName, s.Zone, s.BackupS3Region, s.OIDCClientID}; !slices.Equal(got, []string{"01234567890123456789", "1e5", "007", "2026-11-29", "0x10", "0x10"}) {
+		t.Errorf("got %q", got)
+	}
+	if !slices.Equal(s.Join, []string{"010", "0x10"}) || s.Shards != 12 || s.TraceRatio != .5 || !s.Pprof || s.Memory != 1<<30 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// Service managers and containers pass on variables that are set to nothing. They hide neither the file nor the
+// defaults.
+func TestFlags_EmptyVariables(t *testing.T) {
+	for _, name := range []string{"HTTP", "TLS_CERT", "TLS_KEY", "VCS1_SECRET", "LIMIT_ISSUES", "ONBOARDING", "REQUEST_TIMEOUT", "METRICS", "CONFIG"} {
+		t.Setenv("SWITCHYARD_"+name, "")
+	}
+	c, err := parse(t, "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Serve; s.HTTP != "127.0.0.1:8080" || s.Onboarding != "open" || s.RequestTimeout != 10*time.Second || s.Metrics != "127.0.0.1:9090" {
+		t.Errorf("got %+v", s)
+	}
+	file := write(t, "http: 127.0.0.1:1\ntls-cert: a\ntls-key: b\nvcs1-secret: c\nlimit-issues: 10\nonboarding: root\nmetrics: ''\n")
+	if c, err = parse(t, "--config", file, "serve"); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Serve; s.HTTP != "127.0.0.1:1" || s.TLSCert != "a" || s.TLSKey != "b" || s.VCSSecret != "c" || s.LimitIssues != 10 || s.Onboarding != "root" || s.Metrics != "" {
+		t.Errorf("got %+v", s)
+	}
+}
+
 func TestFlags_MistakesInTheFileAreTold(t *testing.T) {
 	for text, want := range map[string]string{
 		"htpp: x\n":          `no flag is called "htpp"`,
 		"- http\n":           "read the configuration file",
 		"onboarding: some":   "onboarding",
 		"request-timeout: 5": "request-timeout",
+		"http: {port: 1}":    "--http",
+		"join: [[a], b]":     "one value, or a list of values",
+		"join: [a, ~]":       "one value, or a list of values",
 	} {
 		if _, err := parse(t, "--config", write(t, text), "serve"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)

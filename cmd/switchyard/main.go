@@ -76,6 +76,7 @@ func options() []kong.Option {
 		kong.Description("Issue tracker for people and fleets of AI agents."),
 		kong.UsageOnError(),
 		kong.DefaultEnvars("SWITCHYARD"),
+		kong.PostBuild(ignoreEmptyVariables), // behind the option that names them
 		kong.Configuration(yamlFlags),
 		kong.Vars{"default_node": cluster.DefaultNodeName, "default_shards": strconv.Itoa(cluster.DefaultShards)},
 	}

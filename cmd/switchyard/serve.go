@@ -21,7 +21,7 @@ import (
 type serveCmd struct {
 	Data              string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
 	HTTP              string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
-	Metrics           string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
+	Metrics           string        `help:"Address of /metrics; --metrics= turns it off." default:"127.0.0.1:9090"`
 	Pprof             bool          `help:"Serve Go's profiles at /debug/pprof/ on --metrics."`
 	NodeName          string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
 	Shards            int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`

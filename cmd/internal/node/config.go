@@ -167,6 +167,9 @@ func (c Config) validate() error {
 	if c.Data == "" {
 		return fmt.Errorf("no data directory: give --data")
 	}
+	if err := checkAddress("--http", c.HTTP); err != nil {
+		return err
+	}
 	if c.Shards < 0 || c.Shards > cluster.MaxShards {
 		return fmt.Errorf("--shards %d: must be from 1 to %d", c.Shards, cluster.MaxShards)
 	}

@@ -35,6 +35,21 @@ func TestConfig_WebhookPolicy(t *testing.T) {
 	}
 }
 
+// Go's listener takes an empty address for every address of the machine, at any port.
+func TestConfig_HTTP(t *testing.T) {
+	t.Parallel()
+	for address, fine := range map[string]bool{
+		"127.0.0.1:0": true, ":8080": true, "[::1]:8080": true, "tracker:8080": true,
+		"": false, "8080": false, "127.0.0.1": false, "127.0.0.1:": false, "127.0.0.1:65536": false,
+	} {
+		c := sane()
+		c.HTTP = address
+		if err := c.validate(); (err == nil) != fine || err != nil && !strings.HasPrefix(err.Error(), "--http ") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
 // The addresses in answers begin with the public URL, and the console's cookies and origin
 // follow from it.
 func TestConfig_PublicURL(t *testing.T) {
