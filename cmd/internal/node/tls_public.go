@@ -20,10 +20,11 @@ type keyPair struct {
 	cert, key string
 	log       *slog.Logger
 
-	mu     sync.Mutex
-	pair   *tls.Certificate
-	files  [2]os.FileInfo // as they were when they were last read
-	looked time.Time
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	files   [2]os.FileInfo // as they were when pair was read
+	failure string         // why they could not be read since; empty: they were not tried, or could
+	looked  time.Time
 }
 
 // publicTLS reads the certificate of the public port; nil if there is none.
@@ -64,18 +65,18 @@ func (k *keyPair) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return k.pair, nil
 	}
 	k.looked = now
-	files, err := k.look()
-	if err == nil && same(files, k.files) {
+	// After a failure the files are read at each look: their state doesn't show each repair, such as that of
+	// a key's rights.
+	if files, err := k.look(); err == nil && k.failure == "" && same(files, k.files) {
 		return k.pair, nil
 	}
-	if err == nil {
-		err = k.read()
-	}
+	err := k.read()
 	switch {
 	case err == nil:
+		k.failure = ""
 		k.log.Info("the certificate of the public port was read again", "file", k.cert, "until", k.pair.Leaf.NotAfter)
-	case k.files != [2]os.FileInfo{}: // once for each change
-		k.files = files
+	case err.Error() != k.failure:
+		k.failure = err.Error()
 		k.log.Error("the certificate of the public port can't be read again; the old one is still shown", "error", err)
 	}
 	return k.pair, nil
