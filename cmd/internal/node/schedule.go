@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -76,18 +75,23 @@ func (s *schedule) begin() {
 	}()
 }
 
-// stop ends the backup that is being taken and the archive of the logs, and waits for them until ctx
-// ends.
-func (s *schedule) stop(ctx context.Context) error {
+// scheduleStop is how long a stop waits for the goroutines of the schedule. The place of the backups may hang,
+// such as a file system of another machine, and the rest of the node needs the time.
+const scheduleStop = 2 * time.Second
+
+// stop ends the backup that is being taken and the archive of the logs, and waits for them for a time. The
+// process ends those that hang in the place of the backups.
+func (s *schedule) stop(ctx context.Context) {
 	if s == nil || s.ended == nil {
-		return nil
+		return
 	}
 	s.cancel()
+	ctx, cancel := context.WithTimeout(ctx, scheduleStop)
+	defer cancel()
 	select {
 	case <-s.ended:
-		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("end the scheduled backup: %w", ctx.Err())
+		s.Logger.Warn("the node stops although the place of the backups still holds up a backup, or the archive of the logs", "place", s.to)
 	}
 }
 

@@ -1,9 +1,13 @@
 package node
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"switchyard/cmd/internal/backup"
@@ -45,5 +49,30 @@ func TestBackups_AreChecked(t *testing.T) {
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
+	}
+}
+
+// A place of backups that hangs takes two seconds of a stop, and not all of its time.
+func TestSchedule_StopsWithoutThePlace(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ ends, want time.Duration }{
+		"it ends":  {time.Second, time.Second},
+		"it hangs": {time.Hour, scheduleStop},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			s := &schedule{Schedule: &backup.Schedule{Logger: slog.New(slog.NewTextHandler(&log, nil))}, to: "/backups", ended: make(chan struct{})}
+			s.cancel = func() { time.AfterFunc(row.ends, func() { close(s.ended) }) }
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			began := time.Now()
+			s.stop(ctx)
+			if took := time.Since(began); took != row.want {
+				t.Errorf("%s: stopped after %s, want %s", name, took, row.want)
+			}
+			if hangs := row.ends > row.want; strings.Contains(log.String(), "place=/backups") != hangs {
+				t.Errorf("%s: the log is %q", name, &log)
+			}
+		})
 	}
 }

@@ -22,7 +22,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	step("the scheduled backup", func() error { return n.schedule.stop(ctx) })
+	step("the scheduled backup", func() error { n.schedule.stop(ctx); return nil })
 	if n.engine != nil {
 		// Leaderships move to other nodes while requests are still answered: they are
 		// forwarded there, if they don't wait. Without another node, nothing changes.
