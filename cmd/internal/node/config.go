@@ -245,7 +245,7 @@ func (c Config) validatePublicURL() error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !strings.HasPrefix(text, u.Scheme+"://") || u.Hostname() == "" || u.User != nil ||
 		strings.ContainsAny(text, "?#") || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return errors.New("--public-url: must be like https://HOST or https://HOST:PORT/PATH, in ASCII, without a user, a query or a fragment")
+		return errors.New("--public-url: must be like https://HOST or https://HOST:PORT, in ASCII, without a user, a query or a fragment")
 	}
 	return nil
 }

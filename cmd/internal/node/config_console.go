@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"switchyard/console/signin"
@@ -41,6 +42,9 @@ func (c Config) consoleWarnings() (w []string) {
 	}
 	if !c.NoConsole && !loopback(c.HTTP) && c.TLSCert == "" && c.PublicURL == "" {
 		w = append(w, "the console is served without TLS on "+c.HTTP+": its session cookies can be read on the way")
+	}
+	if at, err := url.Parse(c.PublicURL); err == nil && !c.NoConsole && at.Path != "" && at.Path != "/" {
+		w = append(w, "--public-url has a path: the console and the page at /docs work at the root of a host only; --console=false leaves the console out")
 	}
 	return w
 }

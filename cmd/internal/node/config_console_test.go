@@ -43,3 +43,18 @@ func TestConfig_Console(t *testing.T) {
 		t.Errorf("%+v %v", l.SignIns, err)
 	}
 }
+
+// The addresses within the pages of the console and of /docs begin at the root of a host.
+func TestConfig_WarnsOfAConsoleBelowAPath(t *testing.T) {
+	t.Parallel()
+	for public, want := range map[string]bool{"": false, "https://yard.example": false, "https://yard.example/": false, "https://yard.example/tracker": true, "https://yard.example//": true} {
+		for _, without := range []bool{false, true} {
+			c := sane()
+			c.PublicURL, c.NoConsole = public, without
+			warned := slices.ContainsFunc(c.Warnings(), func(w string) bool { return strings.HasPrefix(w, "--public-url has a path") })
+			if warned != (want && !without) {
+				t.Errorf("%q, without the console %t: warned %t", public, without, warned)
+			}
+		}
+	}
+}
