@@ -48,6 +48,10 @@ const (
 )
 
 func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
+	return similarWithin(v, in, tailRoom{similarTailText, similarTailHidden})
+}
+
+func similarWithin(v *View, in *SimilarIssuesIn, room tailRoom) (Reply, error) {
 	row, err := v.issue(in.ID)
 	if err != nil {
 		return Reply{}, err
@@ -57,7 +61,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	}
 	space, _ := similaritySpaces.Get().(*similaritySpace)
 	defer space.release()
-	s := similarity{v: v, visibility: visibility{v: v}, self: storage.DocOf(row.Value.id()), space: space}
+	s := similarity{v: v, visibility: visibility{v: v}, self: storage.DocOf(row.Value.id()), space: space, room: room}
 	if err := s.search(&row.Value); err != nil {
 		return Reply{}, errors.Join(fmt.Errorf("search for similar issues: %w", err), s.close())
 	}
@@ -74,6 +78,7 @@ type similarity struct {
 	manifest   storage.Manifest
 	segments   []similarSegment
 	reader     *storage.SegmentReader
+	room       tailRoom
 	tail       []tailIssue   // that the segments lack or hold wrongly
 	changed    []storage.Doc // that the segments hold wrongly, the oldest first
 	issues     float64       // that the caller sees

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -235,4 +236,44 @@ func BenchmarkIndexCommands(b *testing.B) {
 		b.ReportMetric(float64(longest.Microseconds()), op.Name+"-us")
 	}
 	b.ReportMetric(float64(load.Microseconds()), "load-us")
+}
+
+// BenchmarkIndexLongTexts counts the segments that are made and merged in 20 s of a load of long texts, with and
+// without the rule that much text does not wait.
+func BenchmarkIndexLongTexts(b *testing.B) {
+	for _, load := range []struct{ size, aSecond int }{{16 << 10, 32}, {198 << 10, 1}, {198 << 10, 4}, {198 << 10, 24}} {
+		for _, most := range [...]int{indexText, math.MaxInt} {
+			b.Run(fmt.Sprintf("%d KiB, %d a second, at once %t", load.size>>10, load.aSecond, most == indexText), func(b *testing.B) {
+				made, merged := 0, 0
+				text := newTrackerText().phrase(load.size / 4)[:load.size]
+				for b.Loop() {
+					w := newIssueBench(b)
+					w.buffer.indexFew, w.buffer.indexText = indexFew, most
+					count := func(op *Op) error {
+						switch op {
+						case completeSegmentOp:
+							made++
+						case completeMergeOp:
+							merged++
+						}
+						return nil
+					}
+					for i := range 20 * load.aSecond {
+						w.create(CreateIssueIn{Title: fmt.Sprintf("Issue %d", i), IssueFields: IssueFields{Description: Some(text)}})
+						w.now = w.now.Add(time.Second / time.Duration(load.aSecond))
+						for _, timer := range [...]string{timerIndexSearch, timerMergeSegments} {
+							if due := w.dueAt(timer); due.IsZero() || due.After(w.now) {
+								continue
+							}
+							if err := w.flow(TimerOps[timer], count); err != nil {
+								b.Fatal(err)
+							}
+						}
+					}
+				}
+				b.ReportMetric(float64(made)/float64(b.N), "segments")
+				b.ReportMetric(float64(merged)/float64(b.N), "merges")
+			})
+		}
+	}
 }

@@ -242,7 +242,7 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 	}
 	left, long := tx.recent().indexed(m)
 	switch {
-	case b.more || left >= indexMany:
+	case b.more || left >= indexMany || tx.recent().text >= tx.buffer.indexText:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
 	case left >= tx.buffer.indexFew || long:
 		return tx.SetTimer(timerIndexSearch, "", tx.now.Add(indexSoon))

@@ -77,8 +77,9 @@ func (tx *Tx) indexNew(t *Issue) error {
 	if err := tx.recent().load(tx); err != nil {
 		return err
 	}
+	before := tx.recent().text
 	tx.recent().put(t, tx.terms(t.Title), 0)
-	return tx.indexLater(t.isLong())
+	return tx.indexLater(before, t.textBytes() >= indexLong)
 }
 
 // indexImported notes an issue that was stored with the id that it had elsewhere. Segments are made in the
@@ -123,12 +124,15 @@ func (tx *Tx) newestIndexed() (newest, through storage.Doc, err error) {
 	return newest, m.Through, nil
 }
 
-// indexLater sets the timer that makes a segment, once there are issues enough for one or a long one.
-func (tx *Tx) indexLater(long bool) error {
-	waiting := tx.recent().waiting
+// indexLater sets the timer that makes a segment, once there are issues enough for one, a long one, or much text
+// together. before is how much text was to be indexed before the change: only the change that reaches indexText, or a
+// multiple of it, sets the timer, not each one behind it.
+func (tx *Tx) indexLater(before int, long bool) error {
+	waiting, most := tx.recent().waiting, tx.buffer.indexText
 	switch {
 	case waiting > 0 && waiting%indexMany == 0,
-		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.Crowding() > 0:
+		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.Crowding() > 0,
+		tx.recent().text/most > before/most:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
 	case waiting >= tx.buffer.indexFew || long:
 		return tx.setSweep(indexSearch, tx.now.Add(indexSoon))
@@ -163,8 +167,9 @@ func (tx *Tx) indexAgain(t *Issue) error {
 	if err != nil {
 		return err
 	}
+	before := tx.recent().text
 	tx.recent().put(t, titleTerms(t.Title), change)
-	return tx.indexLater(t.isLong())
+	return tx.indexLater(before, t.textBytes() >= indexLong)
 }
 
 // indexGone notes that an issue was deleted.
@@ -176,8 +181,9 @@ func (tx *Tx) indexGone(t *Issue) error {
 	if err != nil {
 		return err
 	}
+	before := tx.recent().text
 	tx.recent().gone(t.id(), change)
-	return tx.indexLater(false)
+	return tx.indexLater(before, false)
 }
 
 // noteChange writes an issue's row in searchChanged. Its value tells one change from

@@ -22,6 +22,8 @@ type recentTitles struct {
 	// waiting is how many issues there are to be indexed; undoWaiting is how many there
 	// were before the running command.
 	waiting, undoWaiting int
+	// text and undoText are the bytes of these issues' texts.
+	text, undoText int
 	// tails counts what the titles take, bytes of it.
 	tails *Tails
 	bytes int64
@@ -57,8 +59,8 @@ type recentTitle struct {
 	signature uint64
 	terms     []term
 	state     titleState
-	open      bool // it may be a duplicate
-	long      bool // the issue has a text of indexLong or more
+	open      bool   // it may be a duplicate
+	text      uint32 // bytes of title and description; of an issue that was loaded, of its JSON
 	// change is the value of the issue's row in searchChanged; 0 when there is none.
 	change uint64
 
@@ -104,6 +106,14 @@ func (e *recentTitle) bytes() int64 {
 	return int64(recentTitleBytes + len(e.title) + 8*len(e.terms))
 }
 
+// waitingText is the size of the issue's texts if they are to be indexed.
+func (e *recentTitle) waitingText() int {
+	if e.state != titlePending {
+		return 0
+	}
+	return int(e.text)
+}
+
 // count notes how much larger the titles have become.
 func (r *recentTitles) count(bytes int64) {
 	r.bytes += bytes
@@ -123,6 +133,7 @@ func (r *recentTitles) load(tx *Tx) (err error) {
 		r.at[e.doc] = len(r.all)
 		r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
 		r.count(e.bytes())
+		r.text += e.waitingText()
 	}
 	title := func(rec storage.Record, change uint64) error {
 		var like likeness
@@ -132,7 +143,7 @@ func (r *recentTitles) load(tx *Tx) (err error) {
 		id, err := storedID(rec)
 		if err == nil {
 			e := newRecent(id, &like, titleTerms(like.Title), change)
-			e.long = len(rec.JSON()) >= indexLong
+			e.text = uint32(len(rec.JSON()))
 			add(e)
 		}
 		return err
@@ -177,10 +188,12 @@ func (r *recentTitles) set(e recentTitle) {
 	if i, ok := r.at[e.doc]; ok {
 		r.undo = append(r.undo, recentUndo{at: i, old: r.all[i]})
 		r.count(e.bytes() - r.all[i].bytes())
+		r.text += e.waitingText() - r.all[i].waitingText()
 		r.all[i], r.scan[i] = e, e.scanned()
 		return
 	}
 	r.count(e.bytes())
+	r.text += e.waitingText()
 	r.undo = append(r.undo, recentUndo{at: len(r.all), add: true})
 	r.at[e.doc] = len(r.all)
 	r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
@@ -191,7 +204,7 @@ func (r *recentTitles) set(e recentTitle) {
 func (r *recentTitles) put(t *Issue, terms []term, change uint64) {
 	like := t.likeness()
 	e := newRecent(t.id(), &like, terms, change)
-	e.long = t.isLong()
+	e.text = uint32(t.textBytes())
 	r.set(r.wait(e))
 }
 
@@ -234,12 +247,13 @@ func (r *recentTitles) unchanged(doc storage.Doc) {
 	r.set(e)
 }
 
-// isLong reports whether an issue is indexed without waiting for others.
-func (t *Issue) isLong() bool { return len(t.Title)+len(text(t.Description)) >= indexLong }
+// textBytes is the size of the texts of an issue that are indexed.
+func (t *Issue) textBytes() int { return len(t.Title) + len(text(t.Description)) }
 
-// indexed notes that the open batch completes a segment, and gives how many issues are
-// still to be indexed, and whether a long one is among them.
+// indexed notes that the open batch completes a segment, and counts anew the issues that
+// are still to be indexed. It gives how many they are, and whether a long one is among them.
 func (r *recentTitles) indexed(next storage.Manifest) (left int, long bool) {
+	text := 0
 	for i := range r.all {
 		e := r.all[i]
 		switch {
@@ -250,11 +264,12 @@ func (r *recentTitles) indexed(next storage.Manifest) (left int, long bool) {
 			r.merged = true
 		default:
 			left++
-			long = long || e.long
+			text += e.waitingText()
+			long = long || e.text >= indexLong
 		}
 	}
 	r.next = &next
-	r.waiting = left
+	r.waiting, r.text = left, text
 	return left, long
 }
 
@@ -297,7 +312,7 @@ func (r *recentTitles) keepBlocks(segments []storage.Segment) {
 
 // begin starts a command.
 func (r *recentTitles) begin() {
-	r.undo, r.undoNext, r.undoWaiting, r.fresh = r.undo[:0], r.next, r.waiting, false
+	r.undo, r.undoNext, r.undoWaiting, r.undoText, r.fresh = r.undo[:0], r.next, r.waiting, r.text, false
 }
 
 // rollback undoes what the running command changed.
@@ -317,7 +332,7 @@ func (r *recentTitles) rollback() {
 			r.all[u.at], r.scan[u.at] = u.old, u.old.scanned()
 		}
 	}
-	r.undo, r.next, r.waiting = r.undo[:0], r.undoNext, r.undoWaiting
+	r.undo, r.next, r.waiting, r.text = r.undo[:0], r.undoNext, r.undoWaiting, r.undoText
 }
 
 // committed drops the titles that were indexed by the batch, but for the newest.

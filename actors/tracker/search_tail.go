@@ -30,6 +30,9 @@ const (
 	// indexLong is the text in bytes of an issue that does not wait for others, so that the texts of a tail that
 	// stays are less than 8 MiB.
 	indexLong = 64 << 10
+	// indexText is the text in bytes of a tail that does not wait. Searches for similar issues read no more than
+	// similarTailText of a tail. The other half of that is for what comes while the segment is made.
+	indexText = similarTailText / 2
 )
 
 // Tails is the memory of a node for the tails of its workspaces' search indexes: for the
@@ -150,6 +153,7 @@ type issueWords struct {
 	version uint64
 	sum     uint64 // of the record's JSON
 	length  byte
+	text    int // bytes of title and description
 	weights []byte
 	stems   []uint64 // hashes
 }
@@ -245,7 +249,7 @@ func readIssueWords(v *View, rec storage.Record) (*issueWords, error) {
 	if err := json.Unmarshal(rec.JSON(), &t); err != nil {
 		return nil, fmt.Errorf("read an issue: %w", err)
 	}
-	made := &issueWords{version: rec.Version()}
+	made := &issueWords{version: rec.Version(), text: len(t.Title) + len(text(t.Description))}
 	places := make(map[uint64]int, 64)
 	count := 0
 	for _, part := range [...]struct {

@@ -11,8 +11,17 @@ import (
 // through, the newest first. Tails are shorter, but where segments can't be made.
 const similarTailMost = 4 * indexMany
 
-// similarTailText bounds the bytes of these issues, and those of issues that were changed.
-const similarTailText = 16 << 20
+const (
+	// similarTailText bounds the bytes of these issues' texts, and those of issues that were changed.
+	similarTailText = 16 << 20
+	// similarTailHidden bounds the bytes of issues that the caller may not see. They are read and passed over.
+	similarTailHidden = 8 * similarTailText
+)
+
+// tailRoom is how much of a tail a search may still read, in bytes: texts, and issues that the caller may not see.
+type tailRoom struct{ text, hidden int }
+
+func (r tailRoom) isUsedUp() bool { return r.text < 0 || r.hidden < 0 }
 
 // tailIssue is an issue of the tail that the caller may see, or some issue like it.
 type tailIssue struct {
@@ -32,9 +41,8 @@ type tailPosting struct {
 func (s *similarity) readTail(partial bool) error {
 	words := s.v.tails.workspace(s.v.Workspace())
 	defer s.v.tails.trim(words)
-	room := 0
+	room := s.room
 	add := func(rec storage.Record) error {
-		room -= len(rec.JSON())
 		id, err := storedID(rec)
 		if err != nil {
 			return err
@@ -42,18 +50,19 @@ func (s *similarity) readTail(partial bool) error {
 		one := tailIssue{doc: storage.DocOf(id), visible: true}
 		if partial {
 			if !s.v.Caller.CanViewTeam(rec.Team()) {
+				room.hidden -= len(rec.JSON())
 				return nil
 			}
 			one.visible = rec.Flags()&issueRestricted == 0
 		}
 		if one.words, err = words.find(s.v, one.doc, rec); err == nil {
+			room.text -= one.words.text
 			s.tail = append(s.tail, one)
 		}
 		return err
 	}
-	room = similarTailText
 	err := s.v.Rows(issueTable, nil, nil, func(fields, value []byte) (bool, error) {
-		if len(s.tail) >= similarTailMost || room < 0 || len(fields) < 8 || storage.DocOfKey(fields) <= s.manifest.Through {
+		if len(s.tail) >= similarTailMost || room.isUsedUp() || len(fields) < 8 || storage.DocOfKey(fields) <= s.manifest.Through {
 			return false, nil
 		}
 		rec, err := storage.ParseRecord(value)
@@ -65,14 +74,14 @@ func (s *similarity) readTail(partial bool) error {
 	if err != nil {
 		return fmt.Errorf("read the newest issues: %w", err)
 	}
-	room = similarTailText
+	room = s.room
 	err = s.v.eachChanged(func(id storage.ID, _ uint64) (bool, error) {
 		doc := storage.DocOf(id)
 		if doc > s.manifest.Through {
 			return false, nil // these are among the newest
 		}
 		s.changed = append(s.changed, doc)
-		if len(s.tail) >= 2*similarTailMost || room < 0 {
+		if len(s.tail) >= 2*similarTailMost || room.isUsedUp() {
 			return true, nil
 		}
 		_, err := issues.Record(s.v, issueKey(id), add)

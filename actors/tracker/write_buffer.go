@@ -37,9 +37,11 @@ type WriteBuffer struct {
 	recent recentTitles
 	title  string // the title whose terms are cached in terms
 	terms  []term
-	// tails is the node's memory for such titles; a tail of indexFew issues is indexed.
-	tails    *Tails
-	indexFew int
+	// tails is the node's memory for such titles. A tail of indexFew issues is indexed, and one of
+	// indexText bytes at once.
+	tails     *Tails
+	indexFew  int
+	indexText int
 	// hooks are the workspace's webhooks; policy decides which addresses they may have.
 	hooks  knownHooks
 	policy WebhookPolicy
@@ -79,7 +81,7 @@ type WriteBuffer struct {
 // NewWriteBuffer returns the write buffer of a workspace over its state.
 func NewWriteBuffer(store *storage.Tx, random io.Reader) *WriteBuffer {
 	store.Measure(meter)
-	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countStep, indexFew: indexFew, format: newestFormat}
+	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countStep, indexFew: indexFew, indexText: indexText, format: newestFormat}
 }
 
 // Configure sets the operator's settings; nil means the defaults.
