@@ -30,6 +30,7 @@ var (
 	headerRateLimit       = []byte("RateLimit-Limit")
 	headerRateRemaining   = []byte("RateLimit-Remaining")
 	headerRateReset       = []byte("RateLimit-Reset")
+	rateHeaders           = [...][]byte{headerRateLimit, headerRateRemaining, headerRateReset}
 
 	valueJSON    = []byte("application/json; charset=utf-8")
 	valueTrue    = []byte("true")

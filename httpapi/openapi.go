@@ -114,14 +114,7 @@ func (d *describer) operation(rt *route) (doc, error) {
 		}
 	}
 	if rt.plan.raw != nil {
-		content := doc{}
-		for _, m := range rt.plan.media {
-			content[m.name] = doc{"schema": doc{"type": "object", "additionalProperties": true}}
-		}
-		operation["requestBody"] = doc{"required": true, "description": "The bytes as their sender signed them.", "content": content}
-		if rt.plan.anyValue {
-			operation["requestBody"] = doc{"required": true, "description": "Any JSON value.", "content": doc{"application/json": doc{"schema": doc{}}}}
-		}
+		operation["requestBody"] = rawBody(rt)
 	}
 	if rt.tools {
 		d.describeTools(operation)
@@ -131,6 +124,33 @@ func (d *describer) operation(rt *route) (doc, error) {
 	}
 	d.translate(rt, operation)
 	return operation, nil
+}
+
+// rawBody describes a body that the operation takes as it was sent. Types that are neither JSON nor
+// a form have no schema.
+func rawBody(rt *route) doc {
+	var about string
+	schema := doc{"type": "object", "additionalProperties": true}
+	switch {
+	case rt.plan.anyValue:
+		about, schema = "Any JSON value.", doc{}
+	case rt.Op.Signed != nil:
+		about = "The bytes as their sender signed them."
+	case rt.Op == tracker.BeginImport:
+		about = "The first line of an export, see docs/move.md."
+	case rt.Op == tracker.ImportLines:
+		about = "Lines of an export, see docs/move.md. As application/json it is one line."
+	case rt.Op == tracker.TakeRows:
+		about = "A block of rows, see docs/move.md."
+	}
+	content := doc{}
+	for _, m := range rt.plan.media {
+		content[m.name] = doc{}
+		if m.name != tracker.ExportMedia && m.name != RowsMedia {
+			content[m.name] = doc{"schema": schema}
+		}
+	}
+	return doc{"required": true, "description": about, "content": content}
 }
 
 // tagOfPath groups operations by subject.
@@ -192,6 +212,9 @@ func (d *describer) responses(rt *route) (doc, error) {
 		if rt.changes {
 			headers["Idempotency-Replayed"] = headerRef("Idempotency-Replayed")
 		}
+		if isRated(rt.Op) {
+			addRates(headers)
+		}
 		response := doc{"description": http.StatusText(status), "headers": headers}
 		if status != http.StatusNoContent && status != http.StatusNotModified {
 			content, err := d.content(rt.Op)
@@ -230,6 +253,11 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 		content[eventStream] = doc{"schema": doc{"type": "string", "description": "Each event with its sequence number as id, its type as event, and its JSON as data."}}
 	}
 	return content, err
+}
+
+// isRated reports whether the requests of callers other than the operator are counted by a limit.
+func isRated(op *tracker.Op) bool {
+	return op.SCIM != 0 || op.Needs.Level != tracker.Public && op.Needs.Level != tracker.Operator
 }
 
 // taggedBeside are operations that take no conditions, and whose answers carry the tag for those that do.

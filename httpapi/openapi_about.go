@@ -169,7 +169,7 @@ func withoutUnused(kind string, parts doc, users ...any) doc {
 
 // webhooks describes what subscriptions are sent, an entry for each type of event.
 func (d *describer) webhooks() (doc, error) {
-	event, err := d.output(eventType)
+	event, err := d.output(deliveredType)
 	if err != nil {
 		return nil, err
 	}

@@ -79,11 +79,22 @@ func errorResponse(description string, narrower, headers doc) doc {
 		schema = doc{"allOf": []doc{schema, narrower}}
 	}
 	all := doc{"X-Request-Id": headerRef("X-Request-Id"), headerOwner: headerRef(headerOwner)}
+	addRates(all)
 	maps.Copy(all, headers)
 	return doc{"description": description, "headers": all, "content": doc{"application/json": doc{"schema": schema}}}
 }
 
+// addRates adds the headers about a limit on requests.
+func addRates(headers doc) {
+	for _, name := range rateHeaders {
+		headers[string(name)] = headerRef(string(name))
+	}
+}
+
 func commonHeaders() doc {
+	count := func(description string) doc {
+		return doc{"description": "If requests of the credential or the workspace are limited: " + description, "schema": doc{"type": "integer", "minimum": 0}}
+	}
 	text := func(description string) doc {
 		return doc{"description": description, "schema": doc{"type": "string"}}
 	}
@@ -97,15 +108,18 @@ func commonHeaders() doc {
 			"description": "On an answer that another node gave: the URL at which clients reach that node, the owner of the workspace, if it was set with --client-url.",
 			"schema":      doc{"type": "string", "maxLength": maxClientURL, "pattern": "^https?://[^/?#@]+$"},
 		},
-		"ETag":                    text("The version of the resource, for If-Match and If-None-Match."),
-		"Idempotency-Replayed":    text("true when this is the response to an earlier request with the same Idempotency-Key."),
-		"Cache-Control":           always(text("Who may cache the answer, and for how long.")),
-		"Content-Disposition":     always(text("inline, with the file's name.")),
-		"Content-Security-Policy": always(text("Keeps a browser from running or loading anything.")),
-		"X-Content-Type-Options":  always(text("nosniff.")),
-		"Allow":                   always(text("The methods of the path.")),
-		"WWW-Authenticate":        always(text("Bearer with a `realm`, and `error=\"invalid_token\"` where a token was sent (RFC 6750).")),
-		"Retry-After":             always(doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}}),
+		"ETag":                      text("The version of the resource, for If-Match and If-None-Match."),
+		"Idempotency-Replayed":      text("true when this is the response to an earlier request with the same Idempotency-Key."),
+		string(headerRateLimit):     count("how many may come at once."),
+		string(headerRateRemaining): count("how many are left."),
+		string(headerRateReset):     count("seconds until all are left again."),
+		"Cache-Control":             always(text("Who may cache the answer, and for how long.")),
+		"Content-Disposition":       always(text("inline, with the file's name.")),
+		"Content-Security-Policy":   always(text("Keeps a browser from running or loading anything.")),
+		"X-Content-Type-Options":    always(text("nosniff.")),
+		"Allow":                     always(text("The methods of the path.")),
+		"WWW-Authenticate":          always(text("Bearer with a `realm`, and `error=\"invalid_token\"` where a token was sent (RFC 6750).")),
+		"Retry-After":               always(doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}}),
 	}
 }
 

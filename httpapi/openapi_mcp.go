@@ -21,6 +21,7 @@ func (d *describer) describeTools(operation doc) {
 		"content":  doc{"application/json": doc{"schema": doc{"$ref": "#/components/schemas/ToolMessage"}}},
 	}
 	headers := doc{"X-Request-Id": headerRef("X-Request-Id"), headerOwner: headerRef(headerOwner)}
+	addRates(headers)
 	responses := operation["responses"].(doc)
 	responses["202"] = doc{"description": http.StatusText(http.StatusAccepted), "headers": headers}
 	// The faults of a message are reported in the protocol's own form.

@@ -11,7 +11,7 @@ import (
 	"switchyard/actors/tracker"
 )
 
-var eventType = reflect.TypeFor[tracker.Event]()
+var deliveredType = reflect.TypeFor[tracker.DeliveredEvent]()
 
 // schema describes what a field takes.
 func (s *fieldSchema) schema(d *describer) doc {

@@ -161,7 +161,7 @@ func (s *Server) limit(x *exchange, caller *tracker.Caller) error {
 // stream they are those that it has sent.
 func (x *exchange) appendRate(b []byte) []byte {
 	v := &x.verdict
-	for i, name := range [...][]byte{headerRateLimit, headerRateRemaining, headerRateReset} {
+	for i, name := range rateHeaders {
 		value := x.ctx.Response.Header.PeekBytes(name)
 		if x.rated {
 			value = strconv.AppendInt(nil, int64([...]int{v.limit, v.remaining, v.reset}[i]), 10)

@@ -10,8 +10,8 @@ type BudgetIn struct {
 // PutBudgetIn sets the budget of a scope.
 type PutBudgetIn struct {
 	BudgetIn
-	CostMicros Opt[int64]   `json:"costMicros" rules:"nullable,min=0"`
-	Tokens     Opt[int64]   `json:"tokens" rules:"nullable,min=0"`
+	CostMicros Opt[int64]   `json:"costMicros" rules:"nullable,min=0,max=9007199254740991"`
+	Tokens     Opt[int64]   `json:"tokens" rules:"nullable,min=0,max=9007199254740991"`
 	Period     BudgetPeriod `json:"period" rules:"required"`
 }
 

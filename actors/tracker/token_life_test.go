@@ -311,7 +311,7 @@ func TestCreateToken_WithATokenForSomebodyElseElsewhere(t *testing.T) {
 	bob, _ := w.member(home, RoleAdmin, "admin")
 	asBob := w.mintAs(anns, home, CreateTokenIn{UserID: bob, Permissions: words("admin")}).Secret
 	second := decode[Workspace](t, w.must(asBob, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "second"}).Body)
-	elsewhere := Onboarded{Workspace: &second}
+	elsewhere := Onboarded{Workspace: second}
 	carol := decode[Member](t, w.must(asBob, elsewhere.Workspace.ID, AddMember, &AddMemberIn{Name: Some("Carol"), Role: RoleAdmin}).Body).UserID
 	w.must(home.Token.Secret, id, AddMember, &AddMemberIn{UserID: Some(carol), Role: RoleAdmin})
 	in, forCarol := CreateTokenIn{Permissions: words("admin")}, CreateTokenIn{UserID: carol, Permissions: words("admin")}

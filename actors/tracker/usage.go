@@ -12,10 +12,10 @@ import (
 
 // UsageIn is what an agent has used since it last told: it is added up (Decision 67).
 type UsageIn struct {
-	InputTokens     int64       `json:"inputTokens" rules:"min=0"`
-	OutputTokens    int64       `json:"outputTokens" rules:"min=0"`
-	CacheReadTokens int64       `json:"cacheReadTokens" rules:"min=0"`
-	CostMicros      int64       `json:"costMicros" rules:"min=0"`
+	InputTokens     int64       `json:"inputTokens" rules:"min=0,max=9007199254740991"`
+	OutputTokens    int64       `json:"outputTokens" rules:"min=0,max=9007199254740991"`
+	CacheReadTokens int64       `json:"cacheReadTokens" rules:"min=0,max=9007199254740991"`
+	CostMicros      int64       `json:"costMicros" rules:"min=0,max=9007199254740991"`
 	Model           Opt[string] `json:"model" rules:"nullable,max=200"`
 }
 

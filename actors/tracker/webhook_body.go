@@ -34,6 +34,15 @@ type deliveryBody struct {
 	ChangesOmitted *DeliveryOmission `json:"changesOmitted,omitempty"`
 }
 
+// DeliveredEvent is the body of a delivery as clients read it, for the API description.
+type DeliveredEvent struct {
+	Event
+	DataOmitted DeliveryOmission `json:"dataOmitted,omitzero"`
+	// Changes is null if ChangesOmitted is set.
+	Changes        *map[string]FromTo `json:"changes,omitempty"`
+	ChangesOmitted DeliveryOmission   `json:"changesOmitted,omitzero"`
+}
+
 // BriefDelivery returns the body of a delivery: the event or, if its data or changes
 // have more than most bytes, the event with null in their place and the address to read
 // it at. base is the service's URL, without a slash at its end.

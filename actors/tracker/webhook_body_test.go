@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -42,6 +43,11 @@ func TestBriefDelivery(t *testing.T) {
 		}
 		if len(body) > 2*most {
 			t.Errorf("%s: %d bytes", name, len(body))
+		}
+		described := json.NewDecoder(bytes.NewReader(body))
+		described.DisallowUnknownFields()
+		if err := described.Decode(new(DeliveredEvent)); err != nil {
+			t.Errorf("%s is not as described: %v", name, err)
 		}
 		var want, got map[string]any
 		if err := json.Unmarshal([]byte(whole), &want); err != nil {

@@ -98,9 +98,8 @@ func TestCreateWorkspace_SoManyOfAUser(t *testing.T) {
 func TestCreateWorkspace_OperatorBringsMoreOfAUser(t *testing.T) {
 	t.Parallel()
 	d := departs(t)
-	another := func(slug string) *Workspace {
-		made := decode[Workspace](t, d.from.must(d.home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: slug, Slug: slug}).Body)
-		return &made
+	another := func(slug string) Workspace {
+		return decode[Workspace](t, d.from.must(d.home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: slug, Slug: slug}).Body)
 	}
 	w := newTestService(t)
 	w.agents.WorkspacesPerUser = 1

@@ -85,7 +85,7 @@ var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Onboard 
 	if err != nil {
 		return Reply{}, err
 	}
-	return jsonReply(Created, Onboarded{Workspace: ws, Team: team, Token: token})
+	return jsonReply(Created, Onboarded{Workspace: *ws, Team: *team, Token: *token})
 }, RunsWithoutWorkspace, WithSecret, Audits(auditWorkspace))
 
 // foundWorkspace makes the owner and returns the workspace, which the caller inserts. It refuses

@@ -2,9 +2,9 @@ package tracker
 
 // Onboarded is the answer to OnboardWorkspace.
 type Onboarded struct {
-	Workspace *Workspace    `json:"workspace"`
-	Team      *Team         `json:"team"`
-	Token     *CreatedToken `json:"token"`
+	Workspace Workspace    `json:"workspace"`
+	Team      Team         `json:"team"`
+	Token     CreatedToken `json:"token"`
 }
 
 // OnboardWorkspace makes a user, a workspace that the user owns, its default team, and

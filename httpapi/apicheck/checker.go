@@ -111,7 +111,7 @@ func (c *Checker) checkStranger(method, path string, status int, header http.Hea
 }
 
 // acted are the headers that clients go by. An answer has none of them that is not declared.
-var acted = [...]string{"ETag", "Location", "Idempotency-Replayed"}
+var acted = [...]string{"ETag", "Location", "Idempotency-Replayed", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
 
 // judge holds an answer against a response of the description.
 func (c *Checker) judge(response object, at string, headOnly bool, header http.Header, body []byte) error {

@@ -51,10 +51,13 @@ func (w *writer) body(op *operation) {
 		label += " (`" + strings.Join(names, "` or `") + "`)"
 	}
 	about := op.RequestBody.Description
-	s := w.doc.resolve(op.RequestBody.Content[names[0]].Schema)
-	rows := fields(s, "")
-	if len(rows) == 0 && about == "" {
-		about = typeOf(s)
+	var rows []field
+	if s := op.RequestBody.Content[names[0]].Schema; s != nil { // else the bytes have no schema
+		s = w.doc.resolve(s)
+		rows = fields(s, "")
+		if len(rows) == 0 && about == "" {
+			about = typeOf(s)
+		}
 	}
 	if about != "" {
 		w.line("%s: %s", upper(label), about)
