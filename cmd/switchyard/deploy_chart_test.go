@@ -87,12 +87,18 @@ func TestDeploy_ChartCommandsAreOurs(t *testing.T) {
 					continue
 				}
 				ran[strings.Join(args[:min(2, len(args))], " ")]++
+				var url string
 				for _, v := range c.Env {
-					if strings.HasPrefix(v.Name, "SWITCHYARD_") && !known[v.Name] {
+					if v.Name == "SWITCHYARD_URL" {
+						url = v.Value // for commands that are run in the pod
+					} else if strings.HasPrefix(v.Name, "SWITCHYARD_") && !known[v.Name] {
 						t.Errorf("%s: %s/%s: serve knows no %s", set, o.Kind, o.Metadata.Name, v.Name)
 					}
 				}
 				if o.Kind == "StatefulSet" {
+					if https := strings.HasPrefix(url, "https://"); https != (parsed.Serve.TLSCert != "") {
+						t.Errorf("%s: commands in the pod use the URL %q, and the node has the certificate %q", set, url, parsed.Serve.TLSCert)
+					}
 					checkProbes(t, set, c)
 					if parsed.Serve.NodeName != "switchyard-0" || parsed.Serve.Data == "./data" || (len(parsed.Serve.Join) != 1) != (set == "single") {
 						t.Errorf("%s: the node has the flags %+v", set, parsed.Serve)
