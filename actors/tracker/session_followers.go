@@ -245,7 +245,8 @@ func (c *sessionChange) predecessorCompleted(id SessionID) error {
 	return c.logActivity(ActivityStatus, "The session it was queued after is completed.")
 }
 
-// moveFollowersOp moves the remaining followers of an ended session.
+// moveFollowersOp moves the remaining followers of an ended session. If the session was retried
+// meanwhile, they wait for its next end (Decision 59).
 var moveFollowersOp = NewCommand[TimerIn, None]("MoveLine", "Move the sessions queued behind one that has ended", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err

@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -40,15 +42,31 @@ func addWhenReady(e *storage.Entries, s *sessionRecord) {
 	e.Add(e.Key().ID(s.issue()).Byte(later))
 }
 
-// settleWhenReady moves the sessions on that wait for an issue, if it is not blocked any
-// more, and cancels them if it is closed.
-func (tx *Tx) settleWhenReady(issue storage.ID) error { return tx.settleWaiting(issue, false) }
+// waitersOf are the sessions that wait for an issue which a command has to move on if the issue is closed. If
+// it is open, these are the sessions that wait for nothing else.
+type waitersOf uint8
 
-// settleUnblocked is settleWhenReady without the sessions that wait for something else first. Of a
-// closed issue these were dispatched after it was closed.
-func (tx *Tx) settleUnblocked(issue storage.ID) error { return tx.settleWaiting(issue, true) }
+const (
+	// waitersOfClosing are all sessions: the command closes the issue.
+	waitersOfClosing waitersOf = iota
+	// waitersOfTimer are those that were there when the issue was closed.
+	waitersOfTimer
+	// waitersOfUnblocked are those that wait for nothing else. The others were dispatched after the
+	// issue was closed.
+	waitersOfUnblocked
+)
 
-func (tx *Tx) settleWaiting(issue storage.ID, unblocked bool) error {
+// settleWhenReady cancels the sessions that wait for an issue that was closed.
+func (tx *Tx) settleWhenReady(issue storage.ID) error {
+	return tx.settleWaiting(issue, waitersOfClosing)
+}
+
+// settleUnblocked moves the sessions on that wait for an issue, if it is not blocked any more.
+func (tx *Tx) settleUnblocked(issue storage.ID) error {
+	return tx.settleWaiting(issue, waitersOfUnblocked)
+}
+
+func (tx *Tx) settleWaiting(issue storage.ID, waiters waitersOf) error {
 	keys, err := tx.rowKeys(sessionWhenReady, storage.Key(nil).ID(issue), maxUnblockedSessions+1)
 	if err != nil {
 		return fmt.Errorf("list the sessions that wait for an issue: %w", err)
@@ -65,8 +83,13 @@ func (tx *Tx) settleWaiting(issue storage.ID, unblocked bool) error {
 			return err
 		}
 	}
-	if unblocked || !closed {
+	switch {
+	case !closed || waiters == waitersOfUnblocked:
 		keys = keys[:onlyBlocked(keys)]
+	case waiters == waitersOfTimer:
+		if keys, err = tx.waitedAtClosing(issue, keys); err != nil {
+			return err
+		}
 	}
 	for i, pk := range keys {
 		if i == maxUnblockedSessions || tx.followers.moved >= maxFollowers || tx.written() > maxFollowed {
@@ -78,6 +101,30 @@ func (tx *Tx) settleWaiting(issue storage.ID, unblocked bool) error {
 		tx.followers.moved++
 	}
 	return nil
+}
+
+// waitedAtClosing returns the first entries of the sessions that waited for a closed issue when it was closed.
+// keys are the first entries of all that wait for it. Those that wait for nothing else are among them: a
+// dispatch of a closed issue begins no such wait. Of the others, the newest come first. A session of the
+// same millisecond counts as one that was there: its caller hardly had the answer of the closing by then.
+func (tx *Tx) waitedAtClosing(issue storage.ID, keys [][]byte) ([][]byte, error) {
+	n := onlyBlocked(keys)
+	if n == len(keys) {
+		return keys, nil
+	}
+	row, err := closings.Get(tx, issueKey(issue))
+	if err != nil || row == nil {
+		return keys[:n], err
+	}
+	newest := storage.ID(bytes.Repeat([]byte{0xff}, len(issue)))
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(row.Value.ClosedAt.Time().UnixMilli()))
+	copy(newest[:], ms[2:])
+	older, err := tx.rowKeysFrom(sessionWhenReady, storage.Key(nil).ID(issue), storage.Key(nil).Byte(1).DescID(newest), maxUnblockedSessions+1-n)
+	if err != nil {
+		return nil, fmt.Errorf("list the sessions that waited for a closed issue: %w", err)
+	}
+	return append(keys[:n], older...), nil
 }
 
 // issueIsClosed reports whether an issue is there, and whether it is closed.
@@ -125,7 +172,8 @@ func (tx *Tx) moveWhenReady(pk []byte, closed bool) error {
 	return err
 }
 
-// settleWhenReadyOp continues with the sessions that wait for an issue.
+// settleWhenReadyOp continues with the sessions that wait for an issue. If the issue was opened again
+// meanwhile, those that are left go on waiting (Decision 59).
 var settleWhenReadyOp = NewCommand[TimerIn, None]("SettleWhenReady", "Move on the sessions that waited for an issue", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err
@@ -134,5 +182,5 @@ var settleWhenReadyOp = NewCommand[TimerIn, None]("SettleWhenReady", "Move on th
 	if !ok {
 		return Reply{Outcome: NoContent}, nil
 	}
-	return Reply{Outcome: NoContent}, tx.settleWhenReady(issue)
+	return Reply{Outcome: NoContent}, tx.settleWaiting(issue, waitersOfTimer)
 }, Prompt)

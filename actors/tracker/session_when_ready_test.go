@@ -131,6 +131,91 @@ func TestWhenReady_OfAClosedIssueInACopy(t *testing.T) {
 	c.verify()
 }
 
+// A session that is dispatched after its issue was closed waits on for another session, though a timer still
+// cancels those that were there before, which are more than one command moves.
+func TestWhenReady_DispatchedDuringAClosing(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	blocker, work, other := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
+	f.block(blocker.ID, work.ID)
+	before := f.dispatch(other.ID, DispatchIssueIn{})
+	dispatch := func(n int, options SessionOptions) (ids []SessionID) {
+		options.WhenReady = true
+		for range n {
+			ids = append(ids, f.dispatch(work.ID, DispatchIssueIn{SessionOptions: options}).ID)
+		}
+		return ids
+	}
+	behind := SessionOptions{QueuedAfter: queuedBehind(string(before.ID))}
+	old := append(dispatch(maxUnblockedSessions/2, SessionOptions{}), dispatch(2*maxUnblockedSessions, behind)...)
+	f.close(work.ID)
+	late := dispatch(maxUnblockedSessions+5, behind)
+	f.pass(time.Second)
+	for _, id := range old {
+		if got := f.session(id).Status; got != SessionCanceled {
+			t.Errorf("a session that was there at the closing is %s", got)
+		}
+	}
+	for _, id := range late {
+		if got := f.session(id).Status; got != SessionWaiting {
+			t.Errorf("a session that was dispatched after the closing is %s: %v", got, f.said(id))
+		}
+	}
+	f.verify()
+}
+
+// An issue that is opened again before the timer has canceled the last of its waiting sessions keeps those that
+// are left.
+func TestWhenReady_OpenedDuringAClosing(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	blocker, work := f.work(PriorityLow), f.work(PriorityLow)
+	f.block(blocker.ID, work.ID)
+	const left = 5
+	for range maxUnblockedSessions + left {
+		f.dispatch(work.ID, DispatchIssueIn{SessionOptions: SessionOptions{WhenReady: true}})
+	}
+	f.close(work.ID)
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(work.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{Status: Some(StatusTodo)}}})
+	f.pass(time.Second)
+	if got := f.queue().Counts[SessionWaiting]; got != left {
+		t.Errorf("%d sessions wait, want %d", got, left)
+	}
+	f.verify()
+	f.close(blocker.ID)
+	if got := f.queue().Counts[SessionCreated]; got != left {
+		t.Errorf("%d sessions can be claimed, want %d", got, left)
+	}
+	f.verify()
+}
+
+// A session that is retried before the timer has moved the last of those queued behind it has these wait for its
+// next end.
+func TestQueuedAfter_RetriedBeforeAllAreMoved(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	work := f.work(PriorityLow)
+	before := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	const left = 5
+	for range maxFollowers + left {
+		f.dispatch(work.ID, DispatchIssueIn{SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(before.ID))}})
+	}
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: before.ID})
+	f.run(f.admin, RetrySession, &RetrySessionIn{ID: before.ID})
+	f.pass(time.Second)
+	f.verify()
+	if got := f.queue().Counts[SessionWaiting]; got != left {
+		t.Fatalf("%d sessions wait, want %d", got, left)
+	}
+	if err := f.report(f.admin, before.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.queue().Counts[SessionCreated]; got != left {
+		t.Errorf("%d sessions can be claimed, want %d", got, left)
+	}
+	f.verify()
+}
+
 // More sessions than a command moves are released by several.
 func TestWhenReady_ManyAtOnce(t *testing.T) {
 	t.Parallel()
