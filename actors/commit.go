@@ -62,6 +62,10 @@ func (w *workspaceActor) propose() {
 		}
 		return
 	}
+	if !w.engine.replicator.HasRoom(w.h.shard.number) { // before the filter sets note the batch, and are dropped with it
+		w.refuseUnapplied()
+		return
+	}
 	stats := &w.engine.stats
 	stats.batches.Add(1)
 	stats.batchCommands.Add(uint64(len(w.batch)))
@@ -105,13 +109,7 @@ func (w *workspaceActor) decided(p *proposal) {
 		w.committed(p)
 	case certainlyNotApplied(p.err):
 		w.engine.lists.drop(w.h.workspace)
-		w.buffer.Discard()
-		w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
-		if w.h.leaving {
-			w.refuseBatch(errNotServed()) // the next owner can make it
-		} else {
-			w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
-		}
+		w.refuseUnapplied()
 		w.runWaiting()
 	default:
 		w.engine.log.Warn("outcome of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
@@ -163,6 +161,17 @@ func (w *workspaceActor) invalidate(touched storage.DirtyFlags) {
 	}
 	if touched&(tracker.DirtyOutbox|tracker.DirtyWebhooks) != 0 {
 		w.h.shard.deliver(w.h.workspace, touched, nil)
+	}
+}
+
+// refuseUnapplied refuses the sealed batch, which is certainly not applied.
+func (w *workspaceActor) refuseUnapplied() {
+	w.buffer.Discard()
+	w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
+	if w.h.leaving {
+		w.refuseBatch(errNotServed()) // the next owner can make it
+	} else {
+		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
 	}
 }
 

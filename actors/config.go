@@ -28,6 +28,9 @@ type Replicator interface {
 	// answered yet are applied in any order. If an error has a method NotApplied() bool, the method reports whether the batch
 	// certainly changed nothing.
 	Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error))
+	// HasRoom reports whether the disks of an owned shard's voters have room for changes. If not, Propose
+	// refuses all of them.
+	HasRoom(shard storage.Shard) bool
 	// Damaged is told that a part of the shard's state can't be read on this node.
 	Damaged(shard storage.Shard, cause error)
 }

@@ -32,7 +32,7 @@ func (e *Engine) newDispatchers() *delivery.Dispatchers {
 		Sender:    sender,
 		Record:    e.recordDeliveries,
 		Busy:      func() bool { return e.commands.Load() > busyCommands },
-		Shortage:  e.cfg.Shortage,
+		Shortage:  e.shortage,
 		Enter:     e.background.enter,
 		Leave:     e.background.leave,
 		Stopped:   e.stopped,

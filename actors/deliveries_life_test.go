@@ -115,6 +115,45 @@ func TestDispatcher_RecordsWhenItCan(t *testing.T) {
 	})
 }
 
+// Nothing is sent while no result could be recorded for lack of space: it would be sent again after the next
+// change of the owner.
+func TestDispatcher_WaitsForSpace(t *testing.T) {
+	t.Parallel()
+	for name, lack := range lacks {
+		t.Run("on "+name, func(t *testing.T) {
+			var disk disk
+			bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
+				id := p.subscribe(o, hereURL)
+				enter := make(chan struct{})
+				p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
+					<-enter
+					return answers(200)(ctx, d)
+				})
+				p.issues(o, 3)
+				pass(time.Second) // a run of the queue ends with this delivery
+				lack(p.testEngine, &disk, true)
+				close(enter)
+				pass(time.Minute)
+				rest()
+				if got := p.at(hereURL); len(got) != 1 {
+					t.Errorf("sent without space: %+v", got)
+				}
+				lack(p.testEngine, &disk, false)
+				pass(10 * time.Second)
+				rest()
+				if got := p.at(hereURL); len(got) != 3 {
+					t.Errorf("got %+v", got)
+				}
+				for _, d := range p.deliveries(o, id) {
+					if d.Status != tracker.DeliverySucceeded || d.Attempts != 1 {
+						t.Errorf("%+v", d)
+					}
+				}
+			}, func(c *Config) { c.Shortage = disk.shortage })
+		})
+	}
+}
+
 func TestDispatcher_TestAndRedeliver(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)

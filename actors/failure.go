@@ -36,6 +36,15 @@ func hasSpace(short storage.Shortage, op *tracker.Op, operator bool) bool {
 	return false
 }
 
+// shortage returns how little space there is for changes of a shard: on this node's disk, or on those of the
+// shard's voters, without whose room no change is committed.
+func (e *Engine) shortage(shard storage.Shard) storage.Shortage {
+	if !e.replicator.HasRoom(shard) {
+		return storage.Spent
+	}
+	return e.cfg.Shortage()
+}
+
 // errDiskFull is the error for changes while the disk has no space for them.
 func errDiskFull() error {
 	err := tracker.NotApplied("The node's disk is full: changes are refused until there is space again.")

@@ -76,29 +76,44 @@ func TestCommand_IsRefusedWhileTheDiskIsFull(t *testing.T) {
 	b.mustCount(ws, 2)
 }
 
+// lacks lets there be no space for changes: on the node's own disk, or on those of the shards' voters.
+var lacks = map[string]func(b *testEngine, own *disk, lack bool){
+	"its own disk": func(_ *testEngine, own *disk, lack bool) {
+		if own.is(storage.Ample); lack {
+			own.is(storage.Short)
+		}
+	},
+	"the disks of the voters": func(b *testEngine, _ *disk, lack bool) { b.local.full.Store(lack) },
+}
+
 func TestScheduler_WaitsForSpace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var disk disk
-		b := setup(t, func(c *Config) { c.Shortage = disk.shortage })
-		b.withTimers(map[string]*tracker.Op{"alarm": ring(nil)})
-		ws := workspaceNumber(1)
-		b.alarm(ws, "alarm", time.Now().Add(time.Minute))
-		disk.is(storage.Short)
-		pass(time.Hour)
-		synctest.Wait()
-		if rung := b.rung(ws); rung != "" {
-			t.Errorf("rang at %s on a full disk", rung)
-		}
-		disk.is(storage.Ample)
-		free := time.Now()
-		pass(time.Minute)
-		synctest.Wait()
-		if rung := b.rung(ws); rung < at(free) || rung > at(free.Add(2*time.Second)) {
-			t.Errorf("rang at %s, the disk had space from %s", rung, at(free))
-		}
-		if s := b.engine.Stats(); s.TimersFailed != 0 {
-			t.Errorf("%d timers failed", s.TimersFailed)
-		}
-	})
+	for name, lack := range lacks {
+		t.Run("on "+name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var disk disk
+				b := setup(t, func(c *Config) { c.Shortage = disk.shortage })
+				b.withTimers(map[string]*tracker.Op{"alarm": ring(nil)})
+				ws := workspaceNumber(1)
+				b.alarm(ws, "alarm", time.Now().Add(time.Minute))
+				lack(b, &disk, true)
+				pass(time.Hour)
+				synctest.Wait()
+				if rung := b.rung(ws); rung != "" {
+					t.Errorf("rang at %s on a full disk", rung)
+				}
+				lack(b, &disk, false)
+				free := time.Now()
+				pass(time.Minute)
+				synctest.Wait()
+				if rung := b.rung(ws); rung < at(free) || rung > at(free.Add(2*time.Second)) {
+					t.Errorf("rang at %s, there was space from %s", rung, at(free))
+				}
+				if s := b.engine.Stats(); s.TimersFailed != 0 {
+					t.Errorf("%d timers failed", s.TimersFailed)
+				}
+			})
+		})
+	}
 }

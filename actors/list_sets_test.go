@@ -199,6 +199,31 @@ func TestListSets_AreDroppedWithABatch(t *testing.T) {
 	}
 }
 
+// A change that is refused since the shard's voters have no room is no reason to build the sets anew.
+func TestListSets_StayWhileTheVotersHaveNoRoom(t *testing.T) {
+	t.Parallel()
+	l := newListed(t)
+	_, before := l.list(tracker.StatusTodo, "ann")
+	l.untilSets()
+	l.local.full.Store(true)
+	if err := l.patch(l.ids[1], true); outcome(err) != "not_applied" {
+		t.Errorf("the change ended with %v", err)
+	}
+	l.local.full.Store(false)
+	if _, after := l.list(tracker.StatusTodo, "ann"); after != before {
+		t.Error("the list has changed")
+	}
+	if err := l.patch(l.ids[3], true); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := l.list(tracker.StatusTodo, "ann"); n != listedIssues/2+1 {
+		t.Errorf("%d issues after a change", n)
+	}
+	if s := l.engine.Stats(); s.ListSets != 1 || s.SetsBuilds["built"] != 1 || s.Refused["not_replicated"] != 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
 func TestListSets_EndWithTheirShard(t *testing.T) {
 	t.Parallel()
 	l := newListed(t)

@@ -39,6 +39,8 @@ type localReplicator struct {
 	fate func(n int, shard storage.Shard) fate
 
 	proposed atomic.Int64
+	// full is set while the shards' voters have no room: all proposals are refused.
+	full atomic.Bool
 	// barrier is what ReadBarrier returns.
 	barrier atomic.Pointer[error]
 	// onBarrier, if set, is called by ReadBarrier.
@@ -102,10 +104,16 @@ func (l *localReplicator) ReadBarrier(s storage.Shard, _ time.Time) error {
 	return nil
 }
 
+func (l *localReplicator) HasRoom(storage.Shard) bool { return !l.full.Load() }
+
 func (l *localReplicator) Damaged(s storage.Shard, _ error) { l.damaged[s].Add(1) }
 
 func (l *localReplicator) Propose(s storage.Shard, epoch uint64, batch []byte, done func(error)) {
 	n := int(l.proposed.Add(1))
+	if l.full.Load() {
+		done(notApplied{errors.New("no room")})
+		return
+	}
 	p := &proposed{n, s, epoch, batch, done}
 	l.mu.Lock()
 	if l.fate != nil && l.fate(n, s) == panics {

@@ -126,7 +126,7 @@ func (c *scheduler) startDue() (time.Duration, error) {
 		t := heap.Pop(&c.resting).(*task)
 		c.turnsOf(t.name.kind).add(t)
 	}
-	short := e.cfg.Shortage()
+	short := e.shortage(c.shard.number)
 	wanted := func(t *tracker.DueTimer) bool {
 		if modes.Forbids(t.Workspace) && !tracker.RunsReadOnly(t.Kind) {
 			return false

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/klauspost/compress/s2"
+
+	"switchyard/storage"
 )
 
 // errNoRoom is a follower's answer to changes that its disk has no room for.
@@ -156,6 +158,13 @@ func (g *group) checkRoom() error {
 		return errVotersFull
 	}
 	return nil
+}
+
+// HasRoom reports whether enough voters of a shard that this node owns have room for changes and follow. If
+// not, Propose refuses all changes.
+func (n *Node) HasRoom(shard storage.Shard) bool {
+	g := n.group(shard)
+	return g == nil || g.epoch.Load() == 0 || g.checkRoom() == nil
 }
 
 // slowVoter is how long a voter whose node answers may be silent in the group, or be unknown after an

@@ -42,7 +42,7 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 		Term:         g.raft.CurrentTerm(),
 		Epoch:        g.epoch.Load(),
 		Stuck:        g.stuck.Load(),
-		NoRoom:       g.epoch.Load() != 0 && g.checkRoom() != nil,
+		NoRoom:       !n.HasRoom(shard),
 		Committed:    g.raft.CommitIndex(),
 		Applied:      g.machine.applied.Load(),
 		PendingBytes: g.machine.pending.Load(),

@@ -180,7 +180,7 @@ func (d *Dispatcher) loop() {
 	begun := false
 	for {
 		sleep := readAgain
-		if d.of.cfg.Shortage() == storage.Ample { // otherwise results could not be recorded
+		if d.of.cfg.Shortage(d.shard) == storage.Ample { // otherwise results could not be recorded
 			if d.renewed.Swap(false) {
 				begun = false
 			}

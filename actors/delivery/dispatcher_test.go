@@ -36,7 +36,7 @@ func setup(t *testing.T, workspaces int) *Dispatcher {
 	t.Cleanup(stop)
 	all := New(Config{
 		State: db, Stopped: ctx, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Most: 16, Workspace: Rate{Requests: 10},
-		Busy: func() bool { return false }, Shortage: func() storage.Shortage { return storage.Ample }, Enter: func() bool { return true }, Leave: func() {},
+		Busy: func() bool { return false }, Shortage: func(storage.Shard) storage.Shortage { return storage.Ample }, Enter: func() bool { return true }, Leave: func() {},
 	})
 	d := all.dispatcher(1, func() (*tracker.ReadOnlySet, error) { return &tracker.ReadOnlySet{}, nil })
 	for n := range workspaces {

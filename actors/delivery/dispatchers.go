@@ -28,8 +28,8 @@ type Config struct {
 	Record func(workspace storage.ID, results *tracker.DeliveryOutcomes) error
 	// Busy reports whether callers wait for answers, who have priority over deliveries.
 	Busy func() bool
-	// Shortage returns how little free space the node's disk has.
-	Shortage func() storage.Shortage
+	// Shortage returns how little free space there is for changes of a shard.
+	Shortage func(shard storage.Shard) storage.Shortage
 	// Enter counts a goroutine in, and reports whether it may begin. Leave counts it off.
 	Enter func() bool
 	Leave func()
