@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"filippo.io/age"
+
+	"switchyard/internal/durable"
 )
 
 // Key encrypts backups, in the format of age (age-encryption.org). It stays with the operator:
@@ -35,7 +38,10 @@ func NewKey(file string) error {
 		return fmt.Errorf("make a key: %w", err)
 	}
 	_, err = fmt.Fprintf(out, "# Key of Switchyard backups. Without it they can't be read.\n%s\n", identity)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = durable.SyncDir(filepath.Dir(file))
+	}
+	if err != nil {
 		return fmt.Errorf("make a key: %w", errors.Join(err, os.Remove(file)))
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/internal/durable"
 )
 
 // dirPlace is a directory.
@@ -73,7 +75,7 @@ func (d dirPlace) Remove(_ context.Context, name string) error { return os.Remov
 
 // Lock implements Place. It removes what a backup that was killed has left.
 func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
-	if err := os.MkdirAll(d.at(shardDir), 0o700); err != nil {
+	if err := durable.MakeDir(d.at(shardDir)); err != nil {
 		return nil, fmt.Errorf("make the directory of backups: %w", err)
 	}
 	lock, err := vfs.Default.Lock(d.at("lock"))
@@ -95,7 +97,7 @@ func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
 }
 
 func (d dirPlace) Draft(folder string) (Draft, error) {
-	if err := os.MkdirAll(d.at(folder), 0o700); err != nil {
+	if err := durable.MakeDir(d.at(folder)); err != nil {
 		return nil, fmt.Errorf("make the folder of a file: %w", err)
 	}
 	made, err := os.CreateTemp(d.at(folder), partPrefix+"*")
@@ -134,7 +136,7 @@ func (d *dirDraft) Keep(_ context.Context, name string) error {
 		err = os.Rename(d.name, d.to.at(name))
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(d.to.at(name)))
+		err = durable.SyncDir(filepath.Dir(d.to.at(name)))
 	} else {
 		err = errors.Join(err, os.Remove(d.name))
 	}
@@ -151,17 +153,6 @@ func (d *dirDraft) Discard() error {
 	d.done = true
 	if err := errors.Join(d.Close(), os.Remove(d.name)); err != nil {
 		return fmt.Errorf("remove a part of a file: %w", err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err == nil {
-		err = errors.Join(d.Sync(), d.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("make %s durable: %w", dir, err)
 	}
 	return nil
 }

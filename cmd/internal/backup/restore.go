@@ -12,6 +12,7 @@ import (
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
+	"switchyard/internal/durable"
 	"switchyard/storage"
 )
 
@@ -179,7 +180,7 @@ const spare = "lost+found"
 func emptyDir(dir string) (made bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := durable.MakeDir(dir); err != nil {
 			return false, fmt.Errorf("make the data directory: %w", err)
 		}
 		return true, nil

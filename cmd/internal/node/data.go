@@ -3,12 +3,14 @@ package node
 import (
 	"fmt"
 	"os"
+
+	"switchyard/internal/durable"
 )
 
 // privateDir makes the data directory, or takes from an existing one what it allows to
 // other users: secrets of webhooks, channels and shares lie in it in the clear.
 func privateDir(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := durable.MakeDir(path); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	at, err := os.Stat(path)

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"switchyard/internal/durable"
 )
 
 // Client asks a service as one caller.
@@ -167,7 +169,7 @@ func (c *Client) Export(ctx context.Context, workspace, file string, progress fu
 	if err := os.Rename(part.Name(), file); err != nil {
 		return nil, fmt.Errorf("name the file: %w", err)
 	}
-	return summary, syncDir(filepath.Dir(file))
+	return summary, durable.SyncDir(filepath.Dir(file))
 }
 
 // checkReplaceable returns an error if there is something at a path that a rename to it must not replace: a device,
@@ -183,18 +185,6 @@ func checkReplaceable(file string) error {
 		return fmt.Errorf("%s: is a symbolic link, and would be replaced; give the path of the file", file)
 	case !at.Mode().IsRegular():
 		return fmt.Errorf("%s: is not a file, and would be replaced; give the path of a file", file)
-	}
-	return nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err == nil {
-		err = errors.Join(d.Sync(), d.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("make %s durable: %w", dir, err)
 	}
 	return nil
 }
