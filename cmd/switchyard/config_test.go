@@ -56,7 +56,7 @@ func TestFlags_Defaults(t *testing.T) {
 }
 
 // A shell that has the address of a service and of its nodes, as the documents for operators and agents have
-// it set, does not make a bench load that service.
+// it set, does not make a bench load that service, and runs a local cluster.
 func TestFlags_BenchTakesNoAddressFromTheEnvironment(t *testing.T) {
 	t.Setenv("SWITCHYARD_URL", "http://10.0.0.1:8080")
 	t.Setenv("SWITCHYARD_NODES", "http://10.0.0.1:8080,http://10.0.0.2:8080")
@@ -71,12 +71,24 @@ func TestFlags_BenchTakesNoAddressFromTheEnvironment(t *testing.T) {
 			t.Errorf("%q: %+v", args, b)
 		}
 	}
+	if c, err := parse(t, "local-cluster"); err != nil || c.LocalCluster.Nodes != 3 {
+		t.Errorf("%+v, %v", c.LocalCluster, err)
+	}
 	c, err := parse(t, "bench", "--url", "http://127.0.0.1:1")
 	if err != nil || c.Bench.Run.URL != "http://127.0.0.1:1" {
 		t.Errorf("%+v, %v", c.Bench.Run, err)
 	}
 	if c, err = parse(t, "cluster", "status"); err != nil || c.Cluster.Status.URL != "http://10.0.0.1:8080" {
 		t.Errorf("%+v, %v", c.Cluster.Status, err)
+	}
+}
+
+// The workspace of an agent, which docs/agents.md has in the environment, does not make an import fill it.
+func TestFlags_ImportTakesNoWorkspaceFromTheEnvironment(t *testing.T) {
+	t.Setenv("SWITCHYARD_WORKSPACE", "01999999-0000-7000-8000-000000000000")
+	c, err := parse(t, "workspace", "import", "acme.ndjson")
+	if err != nil || c.Workspace.Import.Workspace != "" {
+		t.Errorf("%+v, %v", c.Workspace.Import, err)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // localClusterCmd runs several nodes on this machine, for `make cluster`: to see a
 // cluster work and to break it, not to serve anybody.
 type localClusterCmd struct {
-	Nodes int    `help:"Number of nodes." default:"3"`
+	Nodes int    `env:"-" help:"Number of nodes." default:"3"`
 	Data  string `help:"Directory of the nodes' state." default:"./data/cluster" placeholder:"DIR"`
 }
 

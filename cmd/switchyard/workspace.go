@@ -69,7 +69,7 @@ func (e workspaceExportCmd) Run() error {
 type workspaceImportCmd struct {
 	workspaceFlags
 	File      string `arg:"" help:"File that export has written."`
-	Workspace string `help:"Id of an empty workspace to fill, as its owner or an admin. Without it the operator has a new one made, with the id of the file." placeholder:"ID"`
+	Workspace string `env:"-" help:"Id of an empty workspace to fill, as its owner or an admin. Without it the operator has a new one made, with the id of the file." placeholder:"ID"`
 }
 
 func (i workspaceImportCmd) Run() error {
