@@ -121,6 +121,25 @@ func ignoreEmptyVariables(k *kong.Kong) error {
 	})
 }
 
+// refuseZeros refuses 0 for flags that always have a value, and where 0 means nothing else. To the node 0 is the
+// default.
+func (s serveCmd) refuseZeros() error {
+	for _, f := range [...]struct {
+		flag string
+		zero bool
+	}{
+		{"--audit-retention", s.AuditRetention == 0}, {"--sweep-interval", s.SweepInterval == 0}, {"--stall-after", s.StallAfter == 0},
+		{"--lane-life", s.LaneLife == 0}, {"--replace-after", s.ReplaceAfter == 0}, {"--console-session", s.ConsoleSession == 0},
+		{"--max-active-children", s.MaxActiveChildren == 0}, {"--inbound-routes-per-workspace", s.InboundPerSpace == 0},
+		{"--inbound-claims-per-key", s.InboundPerKey == 0}, {"--webhooks-per-host", s.WebhooksPerHost == 0}, {"--webhooks-max-data", s.WebhooksMaxData == 0},
+	} {
+		if f.zero {
+			return fmt.Errorf("%s 0: must be more; without the flag it has its default", f.flag)
+		}
+	}
+	return nil
+}
+
 // rootToken reads the operator's token: from the file, when one is named, else from
 // the environment; empty when there is none.
 func rootToken(file string) (string, error) {

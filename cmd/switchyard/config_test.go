@@ -202,14 +202,19 @@ func TestRootToken(t *testing.T) {
 	}
 }
 
-// To the node 0 is the default. An operator may mean by it that entries are kept for ever, or not at all.
-func TestServe_RefusesNoAuditRetention(t *testing.T) {
+// To the node 0 is the default. An operator may mean by it that something is kept for ever, or never happens.
+func TestServe_RefusesZeros(t *testing.T) {
 	t.Parallel()
-	c, err := parse(t, "serve", "--audit-retention=0", "--rate-limit=wrong")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Serve.Run(); err == nil || !strings.Contains(err.Error(), "--audit-retention") {
-		t.Errorf("%v", err)
+	for _, flag := range []string{
+		"--audit-retention", "--sweep-interval", "--stall-after", "--lane-life", "--replace-after", "--console-session", "--max-active-children",
+		"--inbound-routes-per-workspace", "--inbound-claims-per-key", "--webhooks-per-host", "--webhooks-max-data",
+	} {
+		c, err := parse(t, "serve", flag+"=0", "--rate-limit=wrong")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Serve.Run(); err == nil || !strings.HasPrefix(err.Error(), flag+" 0: must be more") {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }

@@ -125,8 +125,8 @@ type serveCmd struct {
 const stopWithin = 10 * time.Second
 
 func (s serveCmd) Run() error {
-	if s.AuditRetention == 0 { // to the node that is the default
-		return fmt.Errorf("--audit-retention 0: must be at least %s", node.LeastAuditRetention)
+	if err := s.refuseZeros(); err != nil {
+		return err
 	}
 	logger := s.logger()
 	slog.SetDefault(logger)

@@ -159,8 +159,8 @@ type Config struct {
 	Logger        *slog.Logger
 }
 
-// LeastAuditRetention is the shortest time for which entries of the audit can be kept.
-const LeastAuditRetention = time.Hour
+// leastAuditRetention is the shortest time for which entries of the audit can be kept.
+const leastAuditRetention = time.Hour
 
 // validate reports what can't work before anything is opened.
 func (c Config) validate() error {
@@ -182,8 +182,8 @@ func (c Config) validate() error {
 	if c.SweepInterval < 0 || c.SweepInterval > 0 && c.SweepInterval < 10*time.Millisecond {
 		return fmt.Errorf("--sweep-interval %s: must be at least 10ms", c.SweepInterval)
 	}
-	if c.AuditRetention < 0 || c.AuditRetention > 0 && c.AuditRetention < LeastAuditRetention {
-		return fmt.Errorf("--audit-retention %s: must be at least %s", c.AuditRetention, LeastAuditRetention)
+	if c.AuditRetention < 0 || c.AuditRetention > 0 && c.AuditRetention < leastAuditRetention {
+		return fmt.Errorf("--audit-retention %s: must be at least %s", c.AuditRetention, leastAuditRetention)
 	}
 	if c.StallAfter < 0 || c.StallAfter > 0 && c.StallAfter < time.Second {
 		return fmt.Errorf("--stall-after %s: must be at least 1s", c.StallAfter)
