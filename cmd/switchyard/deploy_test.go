@@ -83,8 +83,9 @@ func TestDocs_NameFlagsThatExist(t *testing.T) {
 
 func TestDeploy_SystemdUnit(t *testing.T) {
 	t.Parallel()
+	unit := deployed(t, "switchyard.service")
 	var started bool
-	for line := range strings.Lines(deployed(t, "switchyard.service")) {
+	for line := range strings.Lines(unit) {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart="); ok {
 			started = true
 			if _, err := parse(t, strings.Fields(command)[1:]...); err != nil {
@@ -97,9 +98,12 @@ func TestDeploy_SystemdUnit(t *testing.T) {
 	}
 	known := variables(t)
 	for line := range strings.Lines(deployed(t, "switchyard.env")) {
-		name, _, set := strings.Cut(strings.TrimSpace(line), "=")
+		name, value, set := strings.Cut(strings.TrimSpace(line), "=")
 		if set && !strings.HasPrefix(name, "#") && !known[name] {
 			t.Errorf("switchyard.env: serve knows no %s", name)
+		}
+		if strings.HasPrefix(value, "/etc/") && !regexp.MustCompile(`(?m)^#   install -m 0640 -g switchyard \S+ `+regexp.QuoteMeta(value)+`$`).MatchString(unit) {
+			t.Errorf("the unit does not say how its user can read %s", value)
 		}
 	}
 }
