@@ -81,6 +81,24 @@ func TestDocs_NameFlagsThatExist(t *testing.T) {
 	}
 }
 
+// TestReadme_NamesEveryCommand looks for each command in the table of README.md.
+func TestReadme_NamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(&cli{}, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Children {
+		if !command.Hidden && !strings.Contains(string(readme), "\n| `switchyard "+command.Name+"` |") {
+			t.Errorf("README.md lacks switchyard %s", command.Name)
+		}
+	}
+}
+
 func TestDeploy_SystemdUnit(t *testing.T) {
 	t.Parallel()
 	unit := deployed(t, "switchyard.service")

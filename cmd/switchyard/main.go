@@ -24,7 +24,7 @@ type cli struct {
 	Serve     serveCmd     `cmd:"" help:"Run a node."`
 	Bench     benchCmd     `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
 	Cluster   clusterCmd   `cmd:"" help:"See and change the cluster, as its operator."`
-	Workspace workspaceCmd `cmd:"" help:"Copy a workspace to a file, and a file to a workspace."`
+	Workspace workspaceCmd `cmd:"" help:"Move a workspace to another cluster, or copy it to a file and back."`
 	Backup    backupCmd    `cmd:"" help:"Copy a running cluster into a directory or a bucket, and try out what is there."`
 	Restore   restoreCmd   `cmd:"" help:"Make the data of a new cluster from a backup."`
 	Recover   recoverCmd   `cmd:"" help:"Make the data of a new cluster from what is left of one that has lost a majority."`
