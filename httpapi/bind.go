@@ -25,6 +25,7 @@ type source struct {
 	header headers
 	body   []byte
 	form   bool   // the body is a form
+	object bool   // the body must be an object or empty, though the operation has no properties
 	base   string // where the client reaches the service
 	// caller and now are for faults that depend on them.
 	caller *tracker.Caller
@@ -76,6 +77,8 @@ func (b *binder) bind(p *inputSchema, in any, src *source) error {
 	dst := reflect.ValueOf(in).Elem()
 	readable := true
 	switch {
+	case src.object:
+		readable = b.checkObject(src.body)
 	case p.body == nil:
 	case src.form:
 		b.bindPairs(dst, src.body, p.body.fields, "")

@@ -56,6 +56,21 @@ func nounOf(token jsontext.Kind) string {
 	return "nothing"
 }
 
+// checkObject checks a body of which no property is read.
+func (b *binder) checkObject(body []byte) bool {
+	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+		return true
+	}
+	if !b.checkValue(body) {
+		return false
+	}
+	kind := jsontext.NewDecoder(bytes.NewReader(body)).PeekKind()
+	if kind != '{' {
+		b.faults.Add("", "The body must be a JSON object, not "+nounOf(kind)+".")
+	}
+	return kind == '{'
+}
+
 // reportNUL reports every string with a NUL, also in ignored properties. JSON can write
 // a NUL only as an escape.
 func (b *binder) reportNUL(body []byte) {

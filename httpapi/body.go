@@ -35,7 +35,8 @@ func (x *exchange) refuseBody() error {
 		}
 		return nil
 	}
-	if !x.route.readsBody() {
+	sent := length > 0 || length == -1 // in chunks
+	if !x.route.readsBody() && !(sent && x.route.checksBody()) {
 		return nil
 	}
 	if t := header.ContentType(); len(t) > 0 && !x.route.dialect.accepts(t) {

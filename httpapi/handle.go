@@ -276,7 +276,7 @@ func (s *Server) conclude(x *exchange, reply *tracker.Reply, err error) error {
 func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {
 	rt := x.route
 	src := source{names: rt.boundNames, params: x.values[:len(rt.bound)], query: x.target.query, header: x, body: x.body, caller: &req.Caller, now: s.now}
-	src.form = rt.dialect != nil && rt.dialect.forms
+	src.form, src.object = rt.dialect != nil && rt.dialect.forms, rt.checksBody()
 	if len(rt.plan.service) > 0 {
 		src.base = s.baseURL(x)
 	}

@@ -292,7 +292,7 @@ func failuresOf(rt *route) []int {
 	if len(rt.params) > 0 {
 		failures = append(failures, http.StatusNotFound)
 	}
-	if rt.readsBody() || rt.plan.raw != nil {
+	if rt.readsBody() || rt.plan.raw != nil || rt.checksBody() {
 		failures = append(failures, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	if rt.changes {

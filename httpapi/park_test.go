@@ -154,8 +154,8 @@ func TestPark_BodiesInEveryForm(t *testing.T) {
 	for name, request := range map[string]string{
 		"chunked":     "POST " + take + head + "Transfer-Encoding: chunked\r\n\r\na\r\n{\"wait\":5}\r\n0\r\n\r\n",
 		"none":        "POST " + take + head + "Content-Length: 0\r\n\r\n",
-		"not read":    "POST " + watch + "?wait=3" + head + "Content-Length: 5\r\n\r\n12345",
-		"large":       "POST " + watch + "?wait=3" + head + "Content-Length: 60000\r\n\r\n" + strings.Repeat("y", 60000),
+		"not used":    "POST " + watch + "?wait=3" + head + "Content-Length: 7\r\n\r\n{\"a\":1}",
+		"large":       "POST " + watch + "?wait=3" + head + "Content-Length: 60000\r\n\r\n{}" + strings.Repeat(" ", 59998),
 		"HTTP/1.0":    "POST " + watch + " HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer " + token + "\r\n\r\n",
 		"then closed": "POST " + watch + head + "Connection: close\r\n\r\n",
 	} {

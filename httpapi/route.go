@@ -113,6 +113,16 @@ func (rt *route) describedPath() string { return strings.Replace(rt.Path, "...}"
 // readsBody reports whether the operation reads the body's properties.
 func (rt *route) readsBody() bool { return rt.tools || rt.plan != nil && rt.plan.body != nil }
 
+// checksBody reports whether a body is held to the rules of all bodies (Decision 3) though the operation has no
+// properties. The body of a GET or a DELETE means nothing, so it is not looked at.
+func (rt *route) checksBody() bool {
+	switch rt.Method {
+	case fasthttp.MethodPost, fasthttp.MethodPut, fasthttp.MethodPatch:
+		return rt.plan != nil && rt.plan.raw == nil && !rt.readsBody()
+	}
+	return false
+}
+
 // input gives an empty input. Those of queries are used again, for nobody holds
 // on to them after the answer.
 func (rt *route) input() any {
