@@ -255,9 +255,10 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 	return content, err
 }
 
-// isRated reports whether the requests of callers other than the operator are counted by a limit.
+// isRated reports whether an operation is for callers whose requests a limit may count: others than the
+// operator. Those without a credential are counted by their address.
 func isRated(op *tracker.Op) bool {
-	return op.SCIM != 0 || op.Needs.Level != tracker.Public && op.Needs.Level != tracker.Operator
+	return op.SCIM != 0 || op.Needs.Level != tracker.Operator
 }
 
 // taggedBeside are operations that take no conditions, and whose answers carry the tag for those that do.

@@ -113,7 +113,8 @@ func TestDescription_BoundsIntegers(t *testing.T) {
 	}
 }
 
-// The answers that a limit on requests counts declare its headers (Decision 50), and others don't.
+// The answers that a limit on requests counts declare its headers (Decision 50), those to callers without
+// a credential too, and others don't.
 func TestDescription_DeclaresRates(t *testing.T) {
 	t.Parallel()
 	d := describedBodies(t)
@@ -131,7 +132,9 @@ func TestDescription_DeclaresRates(t *testing.T) {
 		{"the error 429", d.Components.Responses["TooManyRequests"], true},
 		{"the error 409", d.Components.Responses["Conflict"], true},
 		{"GET /cluster", d.Paths["/cluster"]["get"].Responses["200"], false},
-		{"GET /shared-issues", d.Paths["/shared-issues/{organizationId}/{token}"]["get"].Responses["200"], false},
+		{"GET /shared-issues", d.Paths["/shared-issues/{organizationId}/{token}"]["get"].Responses["200"], true},
+		{"POST /oauth/token", d.Paths["/oauth/token"]["post"].Responses["401"], true},
+		{"GET /docs", d.Paths["/docs"]["get"].Responses["304"], true},
 		{"GET /healthz", d.Paths["/healthz"]["get"].Responses["200"], false},
 	} {
 		if len(row.answer.Headers) == 0 {

@@ -61,8 +61,8 @@ func (dl *dialect) failureResponse(status string) doc {
 	headers := doc{"X-Request-Id": headerRef("X-Request-Id")}
 	if !dl.anywhere {
 		headers[headerOwner] = headerRef(headerOwner)
-		addRates(headers)
 	}
+	addRates(headers)
 	description := "Any other failure."
 	if n, err := strconv.Atoi(status); err == nil {
 		description = status + " " + http.StatusText(n)

@@ -93,7 +93,7 @@ func addRates(headers doc) {
 
 func commonHeaders() doc {
 	count := func(description string) doc {
-		return doc{"description": "If requests of the credential or the workspace are limited: " + description, "schema": doc{"type": "integer", "minimum": 0}}
+		return doc{"description": "If requests of the credential, the workspace or the address are limited: " + description, "schema": doc{"type": "integer", "minimum": 0}}
 	}
 	text := func(description string) doc {
 		return doc{"description": description, "schema": doc{"type": "string"}}
@@ -143,9 +143,16 @@ func withBuiltin(paths doc) {
 	add("/readyz", tagService, "Readyz", "Report whether the node can serve", "application/json", status, func(responses doc) {
 		responses["503"] = responseRef(http.StatusServiceUnavailable)
 	})
-	add("/openapi.json", tagService, "OpenAPI", "Describe the API", "application/json", doc{"type": "object", "additionalProperties": true})
-	add("/.well-known/oauth-authorization-server", "oauth", "OAuthMetadata", "Describe how OAuth clients get access tokens", "application/json", describeValue(oauthMetadata("")))
-	add("/docs", tagService, "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, func(responses doc) {
+	// These are counted by the client's address, and refused on a connection beyond its share.
+	counted := func(responses doc) {
+		addRates(responses["200"].(doc)["headers"].(doc))
+		for _, status := range [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			responses[strconv.Itoa(status)] = responseRef(status)
+		}
+	}
+	add("/openapi.json", tagService, "OpenAPI", "Describe the API", "application/json", doc{"type": "object", "additionalProperties": true}, counted)
+	add("/.well-known/oauth-authorization-server", "oauth", "OAuthMetadata", "Describe how OAuth clients get access tokens", "application/json", describeValue(oauthMetadata("")), counted)
+	add("/docs", tagService, "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, counted, func(responses doc) {
 		headers := responses["200"].(doc)["headers"].(doc)
 		for _, name := range [...]string{"Content-Security-Policy", "X-Content-Type-Options", "ETag"} {
 			headers[name] = headerRef(name)

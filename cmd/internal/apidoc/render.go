@@ -18,7 +18,7 @@ Every operation, by subject. A node serves the same as OpenAPI 3.1 at ` + "`/ope
 - A credential is sent as ` + "`Authorization: Bearer ...`" + `.
 - Each answer has ` + "`X-Request-Id`" + `: the caller's own, or a new one.
 - An answer that another node gave has ` + "`Switchyard-Owner`" + `: where clients reach that node, if it was started with --client-url.
-- If requests of the credential or the workspace are limited, an answer has ` + "`RateLimit-Limit`" + `, ` + "`RateLimit-Remaining`" + ` and ` + "`RateLimit-Reset`" + `, the seconds until all requests are left again.
+- If requests of the credential, the workspace or the address are limited, an answer has ` + "`RateLimit-Limit`" + `, ` + "`RateLimit-Remaining`" + ` and ` + "`RateLimit-Reset`" + `, the seconds until all requests are left again.
 - An operation marked *repeatable* takes an ` + "`Idempotency-Key`" + ` of at most 255 characters. A repeat with the same key within 24 hours gets the first answer, with ` + "`Idempotency-Replayed: true`" + `.
 - A list has its first page without ` + "`cursor`" + `, and the next one with the ` + "`nextCursor`" + ` of the page before.
 - The parameter ` + "`organizationId`" + ` of a path is the id of the workspace. Tables of parameters leave it out.
