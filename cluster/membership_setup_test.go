@@ -27,6 +27,7 @@ type memoryDirectory struct {
 	mu    sync.Mutex
 	owner string
 	epoch uint64
+	late  chan func() // gets the writes, which the test makes; nil: they are made at once
 }
 
 func newMemoryDirectory(t testing.TB) *memoryDirectory {
@@ -68,7 +69,17 @@ func (d directoryOf) owned() (uint64, bool) {
 func (d directoryOf) barrier(context.Context) error { return nil }
 func (d directoryOf) state() *pebble.DB             { return d.store.State() }
 
-func (d directoryOf) propose(epoch uint64, batch []byte) error {
+func (d directoryOf) propose(epoch uint64, batch []byte) <-chan error {
+	outcome := make(chan error, 1)
+	if write := func() { outcome <- d.write(epoch, batch) }; d.late != nil {
+		d.late <- write
+	} else {
+		write()
+	}
+	return outcome
+}
+
+func (d directoryOf) write(epoch uint64, batch []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if epoch != d.epoch {

@@ -28,9 +28,8 @@ type directory interface {
 	// barrier returns when a read of state sees every write acknowledged before.
 	barrier(ctx context.Context) error
 	state() *pebble.DB
-	// propose returns when the outcome of the batch is known, without a time limit: of two changes
-	// at the same time one would be lost.
-	propose(epoch uint64, batch []byte) error
+	// propose has the batch written. The channel, which has room for it, gets the outcome.
+	propose(epoch uint64, batch []byte) <-chan error
 }
 
 type registryConfig struct {
@@ -60,7 +59,9 @@ type registryConfig struct {
 type registry struct {
 	cfg registryConfig
 
-	writing sync.Mutex // serializes changes, on the directory's owner
+	// writing has room for one change. It serializes changes, on the directory's owner: of two at the same
+	// time one would be lost.
+	writing chan struct{}
 
 	mu      sync.Mutex
 	known   *membership.List
@@ -78,7 +79,7 @@ func newRegistry(cfg registryConfig) (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &registry{cfg: cfg, known: known, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
+	return &registry{cfg: cfg, writing: make(chan struct{}, 1), known: known, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
 
 // lastKnown reads the newest node list that this node has received.
@@ -145,10 +146,20 @@ func (r *registry) reload() error {
 }
 
 // change writes a new list. It works on the directory's owner only and returns errNotOwner
-// elsewhere.
+// elsewhere. If ctx ends before the outcome of the write is known, change returns without it. The next
+// change begins when it is known.
 func (r *registry) change(ctx context.Context, edit func(*membership.List) error) (*membership.List, error) {
-	r.writing.Lock()
-	defer r.writing.Unlock()
+	select {
+	case r.writing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for another change of the registry: %w", ctx.Err())
+	}
+	pending := false
+	defer func() {
+		if !pending {
+			<-r.writing
+		}
+	}()
 	// The epoch is read first: if the directory changes hands after the read, the batch is refused.
 	epoch, ok := r.cfg.Directory.owned()
 	if !ok {
@@ -183,11 +194,29 @@ func (r *registry) change(ctx context.Context, edit func(*membership.List) error
 		if batch, err = membership.ListBatch(r.cfg.Directory.state(), old, list); err != nil {
 			return nil, err
 		}
-		if err := r.cfg.Directory.propose(epoch, batch); err != nil {
-			return nil, fmt.Errorf("write the registry: %w", err)
+		outcome := r.cfg.Directory.propose(epoch, batch)
+		select {
+		case err := <-outcome:
+			if err != nil {
+				return nil, fmt.Errorf("write the registry: %w", err)
+			}
+		case <-ctx.Done():
+			pending = true
+			go r.awaitOutcome(outcome)
+			return nil, fmt.Errorf("write the registry, which may still succeed: %w", ctx.Err())
 		}
 	}
 	return list, r.adopt(list)
+}
+
+// awaitOutcome lets the next change begin when the outcome of a write is known. It ends with the node's groups
+// at the latest. The node then registers again, and gets the list that was written.
+func (r *registry) awaitOutcome(outcome <-chan error) {
+	if err := <-outcome; err != nil {
+		r.cfg.Logger.Warn("write the registry", "error", err)
+	}
+	<-r.writing
+	r.wakeEnroll()
 }
 
 // setDraining starts or ends the drain of a member. It works on the directory's owner only.

@@ -28,8 +28,8 @@ func (d ownDirectory) barrier(ctx context.Context) error {
 
 func (d ownDirectory) state() *pebble.DB { return d.node.cfg.Store.State() }
 
-func (d ownDirectory) propose(epoch uint64, batch []byte) error {
-	done := make(chan error, 1)
-	d.node.Propose(0, epoch, batch, func(err error) { done <- err })
-	return <-done
+func (d ownDirectory) propose(epoch uint64, batch []byte) <-chan error {
+	outcome := make(chan error, 1)
+	d.node.Propose(0, epoch, batch, func(err error) { outcome <- err })
+	return outcome
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -61,6 +62,57 @@ func testRegistries(t *testing.T, names ...string) (*memoryDirectory, map[string
 		out[name] = r
 	}
 	return directory, out
+}
+
+// A change whose outcome is not known in time, as that of a directory without a quorum, is not waited for, and
+// neither are those behind it. None of them begins before the outcome is known, so that none is lost.
+func TestRegistry_AChangeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		directory, nodes := testRegistries(t, "a")
+		directory.give("a")
+		a := nodes["a"]
+		for _, name := range []string{"b", "c"} {
+			if _, err := a.serve(t.Context(), rpcJoin, &joinRequest{Node: membership.Record{Name: name, Instance: "1"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case <-a.wake:
+		default:
+		}
+		writes := make(chan func(), 2)
+		directory.late = writes
+		for _, name := range []string{"b", "c"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := a.setDraining(ctx, name, true); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the drain of %s: %v", name, err)
+			}
+			cancel()
+		}
+		if len(writes) != 1 {
+			t.Errorf("%d writes", len(writes))
+		}
+		drained := make(chan error, 1)
+		go func() { drained <- a.setDraining(t.Context(), "c", true) }()
+		synctest.Wait()
+		if len(writes) != 1 {
+			t.Errorf("%d writes before the outcome of the first is known", len(writes))
+		}
+		(<-writes)()
+		(<-writes)()
+		if err := <-drained; err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"b", "c"} {
+			if rec, _ := a.list().Node(name); !rec.Draining {
+				t.Errorf("%s is not draining", name)
+			}
+		}
+		if len(a.wake) != 1 {
+			t.Error("the node does not look for the list that was written")
+		}
+	})
 }
 
 func TestRegistry_ThroughAnyMember(t *testing.T) {
