@@ -70,6 +70,9 @@ func (n *Node) dropOrphan(in dropRequest) error {
 	if n.shut {
 		return errClosing
 	}
+	if g.isEnding() { // a wait here would delay all other replicas of the node
+		return fmt.Errorf("the replica of shard %d has not ended yet: %w", shard, *g.failed.Load())
+	}
 	err := g.checkOrphan(&in)
 	if err == nil {
 		err = g.checkDroppable()
@@ -198,6 +201,20 @@ func (g *group) end() {
 	g.commit.stop()
 	if err = errors.Join(err, g.snapshots.Discard()); err != nil {
 		g.logger.Warn("end a replica", "error", err)
+	}
+}
+
+// isEnding reports whether the member before a failed replica, which shutdown has stopped, still works on the
+// shard's rows.
+func (g *group) isEnding() bool {
+	if g.ended == nil {
+		return false
+	}
+	select {
+	case <-g.ended:
+		return false
+	default:
+		return true
 	}
 }
 
