@@ -43,7 +43,7 @@ type Engine struct {
 	turns    chan struct{}
 	indexing *indexTurns
 	heavy    *heavyTurns
-	pages    *heavyTurns // of the event log
+	pages    *heavyTurns // of other queries from a snapshot
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -93,7 +93,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	}
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
-	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(processors.Count())
+	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(pagesAtOnce*processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -204,7 +204,7 @@ func (e *Engine) proven(op *tracker.Op, proof *tracker.Proof, shard storage.Shar
 func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof tracker.Proof) (reply tracker.Reply, err error) {
 	e.stats.queries.Add(1)
 	var heavy *heavyRun
-	if turns := e.turnsOf(op); turns != nil { // it waits before the read barrier
+	if turns := e.turnsOf(req, op); turns != nil { // it waits before the read barrier
 		if heavy, err = e.takeTurn(turns, req, target(req, op)); err != nil {
 			return tracker.Reply{}, err
 		}

@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-// heavyTurns gives out the turns of heavy queries, or of pages of the event log. Without turns all
+// heavyTurns gives out the turns of heavy queries, or of others from a snapshot. Without turns all
 // that come share the processors: each then takes as long as all of them together, and the slowest
 // much longer.
 //
@@ -172,14 +172,19 @@ func (t *heavyTurns) pause(workspace storage.ID, deadline time.Time) bool {
 	return t.take(workspace, true, deadline)
 }
 
-// turnsOf returns the turns of which a query takes one; nil for none. One event wakes all requests
-// that wait for a page of the log. Without turns all of them would build their pages before the
-// memory of the first is counted: snapshots are made and closed one after another.
-func (e *Engine) turnsOf(op *tracker.Op) *heavyTurns {
+// pagesAtOnce is how many queries from a snapshot run at a time, for each processor, beside heavy ones.
+// They may wait for the disk.
+const pagesAtOnce = 4
+
+// turnsOf returns the turns of which a query takes one; nil for none. Snapshots are made and closed one
+// after another, by all that came before. Without turns, of a thousand requests for pages all would have
+// built theirs before the first one could close its snapshot and have its memory counted. One event
+// wakes as many that wait for a page of the log.
+func (e *Engine) turnsOf(req *tracker.Request, op *tracker.Op) *heavyTurns {
 	switch {
 	case op.Heavy:
 		return e.heavy
-	case op.WaitsForPages():
+	case op.FromSnapshot && req.Charge != nil:
 		return e.pages
 	}
 	return nil

@@ -128,14 +128,14 @@ func TestDo_HeavyQueriesTakeTurnsByWorkspace(t *testing.T) {
 }
 
 // One event wakes all requests that wait for a page of the log. Few of them have built an answer that
-// is not counted yet, and searches don't wait for them.
-func TestDo_PagesOfEventsTakeTurns(t *testing.T) {
+// is not counted yet. Neither searches nor steps of the service itself wait for them.
+func TestDo_PagesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
 		reader := worker("a")
 		reader.Permissions, _, _ = tracker.ParsePermissions("read")
-		most := processors.Count()
+		most := pagesAtOnce * processors.Count()
 		charging, verdict, answered := make(chan int, most+3), make(chan error), make(chan error, most+3)
 		for range most + 3 {
 			req := request(y.workspace)
@@ -160,6 +160,9 @@ func TestDo_PagesOfEventsTakeTurns(t *testing.T) {
 		}
 		if _, err := y.engine.Do(request(y.workspace), heavyWalk, &heavyWalkIn{}); err != nil {
 			t.Errorf("a heavy query: %v", err)
+		}
+		if _, err := y.engine.Do(request(y.workspace), tracker.ListTeams, &tracker.PageIn{Limit: 1}); err != nil {
+			t.Errorf("a page whose memory is not counted: %v", err)
 		}
 		for range most + 2 {
 			verdict <- nil

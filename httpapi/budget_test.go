@@ -122,6 +122,23 @@ func TestBudget_PagesThatWereWaitedFor(t *testing.T) {
 	}
 }
 
+// The memory of each answer from a snapshot is counted while its query has a turn.
+func TestBudget_PagesAreCountedByTheEngine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for method, want := range map[string]bool{"GET": true, "POST": false} {
+		counts := !want
+		b.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+			counts = req.Charge != nil
+			return tracker.Reply{Outcome: tracker.NoContent}, nil
+		})
+		b.do(t, method, things, thingBody)
+		if counts != want {
+			t.Errorf("%s: the engine counts: %t", method, counts)
+		}
+	}
+}
+
 // Workspaces and addresses that hold all they may leave room for others that hold
 // nothing: a few workspaces, and any number of them at a few addresses.
 func TestBudget_LeavesRoomForOthers(t *testing.T) {

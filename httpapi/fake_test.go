@@ -123,7 +123,7 @@ func noCommand[In any](*tracker.Tx, *In) (tracker.Reply, error) { panic("not run
 
 var (
 	opGet    = tracker.NewQuery[thingIn, thing]("GetThing", "Get a thing", tracker.Needs{Level: tracker.Read}, noQuery[thingIn], tracker.Answers(tracker.Done, tracker.NotModified))
-	opList   = tracker.NewQuery[listThingsIn, []thing]("ListThings", "List things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn])
+	opList   = tracker.NewQuery[listThingsIn, []thing]("ListThings", "List things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn], tracker.FromSnapshot)
 	opMake   = tracker.NewCommand[makeThingIn, thing]("MakeThing", "Make a thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], tracker.Answers(tracker.Created))
 	opChange = tracker.NewCommand[changeThingIn, thing]("ChangeThing", "Change a thing", tracker.Needs{Level: tracker.Write}, noCommand[changeThingIn])
 	opDelete = tracker.NewCommand[thingIn, tracker.None]("DeleteThing", "Delete a thing", tracker.Needs{Level: tracker.Write}, noCommand[thingIn])

@@ -243,15 +243,15 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.tools {
 		return s.serveTools(x, req, in.(*sessionToolsIn))
 	}
+	if rt.Op.FromSnapshot {
+		req.Charge = s.answerCharge(x)
+	}
 	if rt.Op.LongPoll {
 		// Waiting is added to the time that any answer may take (Decision 55).
 		if waiter, ok := in.(tracker.Waiter); ok {
 			req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
 		req.Gone = x.conn.gone
-		if rt.Op.WaitsForPages() {
-			req.Charge = s.answerCharge(x)
-		}
 		reply, err := s.begin(x, rt.Op, req, in)
 		return s.conclude(x, &reply, err)
 	}

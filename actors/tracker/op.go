@@ -234,10 +234,6 @@ func SignedBy(formed func(header func(name string) string) bool) Option {
 // workspace.
 func Missing(what string) Option { return func(o *Op) { o.Missing = what } }
 
-// WaitsForPages reports whether requests of the operation wait for a page of a log. One event wakes
-// all of them, and each page may be large.
-func (o *Op) WaitsForPages() bool { return o.LongPoll && o.FromSnapshot }
-
 // NoWorkspace returns the error for a path whose workspace does not exist. For calls of providers
 // it is that of a wrong signature: a workspace that does not exist has no secret to judge one by.
 func (o *Op) NoWorkspace() error {
@@ -368,9 +364,9 @@ type Request struct {
 	// Gone reports whether the client has closed its connection; nil if that can't be
 	// known.
 	Gone func() bool
-	// Charge counts the memory of the answer's body. The engine calls it for operations that wait
-	// for pages, while few answers at a time are not counted yet. An error refuses the request. It
-	// is nil if nobody counts the memory.
+	// Charge counts the memory of the answer's body. The engine calls it for queries that take turns,
+	// so that few answers at a time are not counted yet. An error refuses the request. It is nil if
+	// nobody counts the memory.
 	Charge func(body []byte) error
 	// Memory is what the request's content takes in memory; nil if nobody counts it.
 	Memory Memory
