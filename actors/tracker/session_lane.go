@@ -14,8 +14,8 @@ const (
 	// the same session makes another.
 	maxLanes = 4
 	// maxStaleLanes is the number of stale tokens that get an error of their own
-	// instead of UNAUTHORIZED.
-	maxStaleLanes = 8
+	// instead of UNAUTHORIZED: as many as a session can have attempts (Decision 62).
+	maxStaleLanes = 20
 )
 
 // laneAccess is a lane token with the addresses it is for.

@@ -216,3 +216,21 @@ func TestLane_ExpiresUnused(t *testing.T) {
 	}
 	f.verify()
 }
+
+// The lane tokens of all attempts that a session may have learn that their claims are over, however many follow.
+func TestLane_OfEachEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, retrying(RetryIn{MaxAttempts: Some(int64(20)), On: Some([]string{"failed"})}))
+	var lanes []string
+	for range 19 {
+		lanes = append(lanes, f.claimOne().LaneToken)
+		if err := f.report(lanes[len(lanes)-1], s.ID, SessionFailed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, lane := range lanes {
+		wantCode(t, f.beats(lane), CodeConflict)
+	}
+	f.verify()
+}
