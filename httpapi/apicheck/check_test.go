@@ -112,3 +112,19 @@ func TestWatch_KeepsFaults(t *testing.T) {
 		}
 	}
 }
+
+// A watch takes a failure that an operation does not declare only from the server itself.
+func TestWatch_WantsFailuresDeclared(t *testing.T) {
+	t.Parallel()
+	w, err := NewWatch([]byte(description))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"a"}}
+	if err := w.checker.Check("GET", "/things/x", http.StatusMethodNotAllowed, header, []byte(`{"code":"METHOD_NOT_ALLOWED"}`)); err != nil {
+		t.Error(err)
+	}
+	if err := w.checker.Check("GET", "/things/x", http.StatusConflict, header, []byte(`{"code":"CONFLICT"}`)); err == nil || !strings.Contains(err.Error(), "409 is not declared") {
+		t.Errorf("a conflict that is not declared: %v", err)
+	}
+}

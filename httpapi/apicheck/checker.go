@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,6 +24,8 @@ type Checker struct {
 	mu      sync.Mutex
 	schemas *jsonschema.Compiler
 	made    map[string]*jsonschema.Schema // by their place in the document
+	// strict is set if an operation must declare every failure but those in general.
+	strict bool
 }
 
 // resource is the name of the description among the compiler's resources.
@@ -77,6 +80,14 @@ func seal(node any, part bool) {
 	}
 }
 
+// general are the statuses by which any request may be refused before it reaches its operation. An
+// operation need not declare them.
+var general = [...]int{
+	http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
+	http.StatusRequestEntityTooLarge, // also where the operation takes no body
+	http.StatusNotImplemented,
+}
+
 // Check judges an answer to a request. Body is nil where only the head is to be
 // judged.
 func (c *Checker) Check(method, path string, status int, header http.Header, body []byte) error {
@@ -88,7 +99,7 @@ func (c *Checker) Check(method, path string, status int, header http.Header, bod
 	name := fmt.Sprint(status)
 	if responses[name] == nil {
 		// The default describes the failures that any request may have.
-		if name = "default"; status < 400 || responses[name] == nil {
+		if name = "default"; status < 400 || c.strict && !slices.Contains(general[:], status) || responses[name] == nil {
 			return fmt.Errorf("%s: status %d is not declared", place, status)
 		}
 	}

@@ -7,7 +7,8 @@
 // Requests are not judged; tests send bad ones on purpose.
 //
 // A Watch judges every answer that its round trippers bring, and keeps the faults for
-// the end of the tests.
+// the end of the tests. For a Watch the operation must declare the failure, too, unless
+// any request can be refused so.
 //
 // The package knows nothing of operations, and starts no goroutine.
 package apicheck

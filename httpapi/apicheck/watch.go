@@ -28,12 +28,13 @@ type Watch struct {
 	faults  map[string]string // by the same: the first of its kind
 }
 
-// NewWatch judges answers by a description.
+// NewWatch judges answers by a description. Operations must declare their failures.
 func NewWatch(description []byte) (*Watch, error) {
 	c, err := New(description)
 	if err != nil {
 		return nil, err
 	}
+	c.strict = true
 	return &Watch{checker: c, counts: map[string]int{}, faults: map[string]string{}}, nil
 }
 
