@@ -127,7 +127,7 @@ func TestDo_HeavyQueriesTakeTurnsByWorkspace(t *testing.T) {
 	})
 }
 
-// One event wakes all requests that wait for a page of the log. Few of them have built an answer that
+// An event wakes all requests that wait for a page of the log. Few of them have built an answer that
 // is not counted yet. Neither searches nor steps of the service itself wait for them.
 func TestDo_PagesTakeTurns(t *testing.T) {
 	t.Parallel()
