@@ -107,11 +107,10 @@ func TestDescription_HasEveryError(t *testing.T) {
 	}
 }
 
-// Statuses that follow from the credential or from the state of an issue are declared
-// where operations answer them.
-func TestDescription_DeclaresRefusals(t *testing.T) {
-	t.Parallel()
-	s, err := New(Config{Engine: &fakeEngine{}})
+// describedBy returns the description of a server, as a reader of OpenAPI understands it.
+func describedBy(t *testing.T, cfg Config) *openapi3.T {
+	t.Helper()
+	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +118,14 @@ func TestDescription_DeclaresRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return described
+}
+
+// Statuses that follow from the credential or from the state of an issue are declared
+// where operations answer them.
+func TestDescription_DeclaresRefusals(t *testing.T) {
+	t.Parallel()
+	described := describedBy(t, Config{Engine: &fakeEngine{}})
 	const workspace = "/workspaces/{organizationId}"
 	for _, row := range []struct {
 		status       int
@@ -197,14 +204,7 @@ func TestDescription_Explains(t *testing.T) {
 // Operations that check more than a right of the caller say so.
 func TestDescription_NamesCallers(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Engine: &fakeEngine{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	described, err := openapi3.NewLoader().LoadFromData(s.Description())
-	if err != nil {
-		t.Fatal(err)
-	}
+	described := describedBy(t, Config{Engine: &fakeEngine{}})
 	const workspace = "/workspaces/{organizationId}"
 	for _, row := range []struct{ method, path, needs string }{
 		{http.MethodGet, "/workspaces", "the permission read."},
