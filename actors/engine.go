@@ -93,6 +93,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	}
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
+	e.feeds.turns = make(chan struct{}, feedTurns*processors.Count())
 	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(pagesAtOnce*processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})

@@ -16,6 +16,7 @@ import (
 // everything else runs on other goroutines.
 type feeds struct {
 	listeners atomic.Int64
+	turns     chan struct{} // taken by rounds that read the log, see feedTurns
 	stripes   [64]feedStripe
 }
 
@@ -35,6 +36,9 @@ const (
 	// that many listeners take a limited part of the node's time: a tenth of one
 	// processor. Events that are not yet sent stay in the log.
 	feedShare = 9
+	// feedTurns is how many rounds read the log at a time, for each processor: each may hold
+	// feedBuilt and a part of the log.
+	feedTurns = 4
 	// feedRate limits the bytes per second that the streams of a workspace are sent:
 	// the system's time to send them is not measured by a round.
 	feedRate = 100 << 20

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/processors"
 )
 
 // hasMemory says whether the listener has memory for parts, and returns how often it was asked
@@ -163,6 +164,35 @@ func TestFeed_EncodesSoMuchARound(t *testing.T) {
 		}
 		if served[0] != served[len(all)-1] {
 			t.Errorf("listeners that see the same were served in steps %d and %d", served[0], served[len(all)-1])
+		}
+	})
+}
+
+// Rounds that read the log take turns, so that the node holds the texts of few rounds at once.
+func TestFeed_RoundsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t, withRoot)
+		a := &recordingListener{}
+		y.listen(a)
+		pass(time.Second)
+		turns := y.engine.feeds.turns
+		if got, want := cap(turns), feedTurns*processors.Count(); got != want {
+			t.Errorf("%d rounds at a time, want %d", got, want)
+		}
+		for range cap(turns) {
+			turns <- struct{}{}
+		}
+		y.create(1)
+		pass(time.Second)
+		synctest.Wait()
+		if got := a.heard(); got != "" {
+			t.Errorf("a listener has heard %q without a turn", got)
+		}
+		<-turns
+		synctest.Wait()
+		if got := a.heard(); got != "1 " || len(turns) != cap(turns)-1 {
+			t.Errorf("a listener has heard %q, and %d of %d turns are taken", got, len(turns), cap(turns))
 		}
 	})
 }
