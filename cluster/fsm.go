@@ -137,6 +137,9 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 // Apply applies one entry.
 func (m *stateMachine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
+// noBatch is a batch without writes. Nothing writes into it.
+var noBatch [batchHeader]byte
+
 // apply adds one entry to batch and advances next.
 func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (any, error) {
 	if l.Type != raft.LogCommand { // a change of the group's members
@@ -183,6 +186,9 @@ func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (
 			return nil, err
 		}
 		if err := batch.Apply(&m.entry, nil); err != nil {
+			return nil, err
+		}
+		if err := m.entry.SetRepr(noBatch[:]); err != nil { // lets go of the bytes
 			return nil, err
 		}
 		next.settled = true // an owner that writes has waited out older leases

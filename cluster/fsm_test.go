@@ -238,6 +238,28 @@ func TestApply_LargeAndManyEntries(t *testing.T) {
 	}
 }
 
+// A node has a state machine for each shard, so none keeps the bytes of a large entry.
+func TestApply_LetsGoOfEntries(t *testing.T) {
+	t.Parallel()
+	mt := newMachine(t)
+	mt.claim(2, "a")
+	b := mt.store.State().NewBatch()
+	if err := b.Set(testKey(shard1, "row"), bytes.Repeat([]byte("text "), maxPooledBuffer), nil); err != nil {
+		t.Fatal(err)
+	}
+	plain := mergeBatches(nil, 2, []proposal{{batch: b.Repr()}})
+	packed, ok := pack(nil, plain)
+	if !ok {
+		t.Fatal("the entry was not packed")
+	}
+	for _, entry := range [][]byte{plain, packed} {
+		mt.want(mt.m.Apply(mt.log(2, entry)), nil)
+		if kept := len(mt.m.entry.Repr()) + cap(mt.m.batch); kept > maxPooledBuffer {
+			t.Errorf("%d bytes of an entry of %d are kept", kept, len(entry))
+		}
+	}
+}
+
 func FuzzParsePosition(f *testing.F) {
 	testkit.Corpus(f)
 	f.Add(position{applied: 7, epoch: 3, owner: "node", settled: true}.append(nil))

@@ -98,7 +98,11 @@ func (tx *Tx) emit(id storage.ID, kind *eventKind, header storage.Header, data j
 // append appends the encoded event to the log. data is that of the whole event, at its offset there.
 func (tx *Tx) append(kind *eventKind, sequence uint64, at int, data json.RawMessage) error {
 	l := tx.buffer
-	if err := tx.Writer().AddValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
+	err := tx.Writer().AddValue(eventTable, storage.Key(nil).U64(sequence), l.event)
+	if cap(l.event) > maxScratch {
+		l.event = nil
+	}
+	if err != nil {
 		return fmt.Errorf("append an event: %w", err)
 	}
 	l.hasEvents = true

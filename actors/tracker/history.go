@@ -46,14 +46,11 @@ func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error
 	}
 	var key [2 * len(id)]byte
 	err = tx.Writer().AddValue(historyTable, storage.Key(key[:0]).ID(issue).DescID(id), b)
-	if tx.buffer.past = b; cap(b) > maxHistoryScratch {
+	if tx.buffer.past = b; cap(b) > maxScratch {
 		tx.buffer.past = nil
 	}
 	return id, err
 }
-
-// maxHistoryScratch limits the buffer that a write buffer keeps for encoding history.
-const maxHistoryScratch = 64 << 10
 
 func appendSized[S ~string | ~[]byte](b []byte, s S) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)

@@ -78,6 +78,9 @@ type WriteBuffer struct {
 	from, to uint64
 }
 
+// maxScratch is the size in bytes of the largest buffer for encoding that stays with a workspace.
+const maxScratch = 64 << 10
+
 // NewWriteBuffer returns the write buffer of a workspace over its state.
 func NewWriteBuffer(store *storage.Tx, random io.Reader) *WriteBuffer {
 	store.Measure(meter)

@@ -33,3 +33,19 @@ func TestWriteBuffer_CommandTooLargeLeavesNothing(t *testing.T) {
 	w.create(CreateIssueIn{})
 	w.verify()
 }
+
+// A node has a write buffer for each workspace in memory, so none keeps the space for encoding a large change.
+func TestWriteBuffer_LetsGoOfLargeChanges(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	large := strings.Repeat("x", 4*maxScratch)
+	issue := w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(large)}})
+	kept := func() int { return cap(w.buffer.event) + cap(w.buffer.past) }
+	if got := kept(); got > 2*maxScratch {
+		t.Errorf("%d bytes are kept after the creation", got)
+	}
+	w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{Description: Some("y" + large[1:])}})
+	if got := kept(); got > 2*maxScratch {
+		t.Errorf("%d bytes are kept after the change", got)
+	}
+}
