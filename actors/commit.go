@@ -48,12 +48,13 @@ func (w *workspaceActor) propose() {
 	repr, err := w.buffer.Seal()
 	if err != nil {
 		w.engine.log.Error("seal a batch", "workspace", w.h.workspace.String(), "error", err)
-		w.buffer.Discard()
+		w.discard()
 		w.refuseBatch(tracker.NotApplied("The change could not be prepared for replication."))
 		return
 	}
 	if repr == nil { // the writes were undone, by commands that failed
 		w.buffer.Committed()
+		w.memory.count(0)
 		batch := w.batch
 		w.batch = nil
 		for _, c := range batch {
@@ -113,7 +114,7 @@ func (w *workspaceActor) decided(p *proposal) {
 		w.runWaiting()
 	default:
 		w.engine.log.Warn("outcome of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
-		w.buffer.Discard()
+		w.discard()
 		w.doubt(p.touched)
 		w.refuseBatch(tracker.OutcomeUnknown("The change was not confirmed."))
 		w.resolveDoubt()
@@ -127,6 +128,7 @@ func (w *workspaceActor) committed(p *proposal) {
 	wakes, hasEvents := w.buffer.WakeUps(), w.buffer.HasEvents()
 	w.engine.worked(w.buffer.Work())
 	w.buffer.Committed()
+	w.memory.count(0)
 	w.invalidate(p.touched &^ tracker.DirtyOutbox)
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
@@ -166,7 +168,7 @@ func (w *workspaceActor) invalidate(touched storage.DirtyFlags) {
 
 // refuseUnapplied refuses the sealed batch, which is certainly not applied.
 func (w *workspaceActor) refuseUnapplied() {
-	w.buffer.Discard()
+	w.discard()
 	w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
 	if w.h.leaving {
 		w.refuseBatch(errNotServed()) // the next owner can make it
@@ -213,6 +215,7 @@ func (w *workspaceActor) resolveDoubt() {
 
 func (w *workspaceActor) settled(p *proposal) {
 	if p.err != nil || w.h.leaving {
+		w.memory.giveUp()
 		waiting := w.waiting
 		w.waiting = nil
 		for _, c := range waiting {

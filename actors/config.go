@@ -107,6 +107,8 @@ type Config struct {
 	// ListBytes bounds the memory of the sets that filter lists of issues. 0
 	// means 32 MiB, and a negative value none.
 	ListBytes int64
+	// ChangeBytes is the memory for large changes until they are committed. 0 means 64 MiB.
+	ChangeBytes int64
 	// Format returns the format in which rows are written, which may go up; nil means the newest one.
 	Format func() storage.Format
 	// Shortage returns how little free space the node's disk has; nil means enough.
@@ -128,6 +130,9 @@ func (c *Config) complete() error {
 	}
 	if c.ListBytes == 0 {
 		c.ListBytes = 32 << 20
+	}
+	if c.ChangeBytes <= 0 {
+		c.ChangeBytes = 64 << 20
 	}
 	if c.Shortage == nil {
 		c.Shortage = func() storage.Shortage { return storage.Ample }

@@ -44,6 +44,7 @@ type Engine struct {
 	indexing *indexTurns
 	heavy    *heavyTurns
 	pages    *heavyTurns // of other queries from a snapshot
+	changes  changeMemory
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -94,6 +95,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
 	e.feeds.turns = make(chan struct{}, feedTurns*processors.Count())
+	e.changes.most = cfg.ChangeBytes
 	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(pagesAtOnce*processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})

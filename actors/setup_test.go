@@ -79,6 +79,8 @@ func (b *testEngine) stop() {
 	defer cancel()
 	if err := b.engine.Close(ctx); err != nil {
 		b.t.Error(err)
+	} else if n := b.engine.changes.bytes(); n != 0 {
+		b.t.Errorf("%d bytes of memory for changes are taken after the end", n)
 	}
 	b.local.stop()
 	if err := b.store.Close(); err != nil && !errors.Is(err, os.ErrClosed) {

@@ -68,6 +68,7 @@ type Counts struct {
 	Filtered              uint64
 	SetsBuilds            map[string]uint64
 	ListSets, ListSetsMem int64
+	ChangeBytes           int64 // of memory for large changes
 }
 
 // Stats returns the values of the engine's counters.
@@ -82,6 +83,7 @@ func (e *Engine) Stats() Counts {
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 		Listening: e.feeds.listeners.Load(),
 		Filtered:  s.filtered.Load(), SetsBuilds: map[string]uint64{}, ListSets: e.lists.built.Load(), ListSetsMem: e.lists.bytes.Load(),
+		ChangeBytes: e.changes.bytes(),
 	}
 	for i, name := range setsNames {
 		c.SetsBuilds[name] = s.sets[i].Load()
@@ -128,6 +130,7 @@ var (
 	setsBuildsDesc    = describe("list_sets_builds_total", "Times that such sets of a workspace were built, by outcome.", "outcome")
 	listSetsDesc      = describe("list_sets", "Workspaces that have such sets.")
 	listSetsMemDesc   = describe("list_sets_bytes", "Bytes of such sets.")
+	changeBytesDesc   = describe("change_bytes", "Bytes of memory that large changes take until they are committed.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
 
@@ -171,6 +174,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(listSetsDesc, prometheus.GaugeValue, float64(s.ListSets))
 	ch <- prometheus.MustNewConstMetric(listSetsMemDesc, prometheus.GaugeValue, float64(s.ListSetsMem))
+	ch <- prometheus.MustNewConstMetric(changeBytesDesc, prometheus.GaugeValue, float64(s.ChangeBytes))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 	c.collectSessions(ch)
 }

@@ -29,8 +29,11 @@ type workspaceActor struct {
 	answers  int     // bytes of the answers in the open batch
 	proposal *proposal
 	// waiting are the commands that came while a batch was being replicated; they
-	// form the next. Bounded by Limits.WorkspaceCommands.
+	// form the next, or while there was no memory for the first of them. Bounded by
+	// Limits.WorkspaceCommands.
 	waiting []*call
+	// memory is that of the open batch and of the next command.
+	memory changeShare
 	// flushing: a flush is in the mailbox.
 	flushing bool
 }
@@ -69,6 +72,11 @@ func (w *workspaceActor) Receive(ctx actor.Context) {
 		w.propose()
 	case *proposal:
 		w.decided(m)
+	case granted:
+		if m.changeTurn == w.memory.turn {
+			w.memory.granted()
+			w.runWaiting()
+		}
 	case lost:
 		w.lose()
 	case overdue:
@@ -94,33 +102,50 @@ func (w *workspaceActor) accept(c *call) {
 	switch {
 	case w.h.leaving:
 		w.refuse(c, errNotServed())
-	case w.proposal != nil:
+	case w.proposal != nil, w.memory.turn != nil:
 		w.waiting = append(w.waiting, c)
 	case w.h.doubtful:
 		w.waiting = append(w.waiting, c)
 		w.resolveDoubt()
+	case !w.hasMemory(c):
+		w.waiting = append(w.waiting, c)
 	default:
 		w.run(c)
 	}
 }
 
-// run carries out a command in the open batch.
-func (w *workspaceActor) run(c *call) {
+// hasMemory reports whether there is memory for the next command. If not, the actor is told when there is. A flush
+// that is in the mailbox closes the open batch meanwhile.
+func (w *workspaceActor) hasMemory(c *call) bool {
+	return w.memory.admits(c, func(turn *changeTurn) { w.engine.root.Send(w.self, granted{turn}) })
+}
+
+// begins readies the workspace for a command, or answers the command that can't run any more.
+func (w *workspaceActor) begins(c *call) bool {
 	if !c.markTaken() {
 		w.drop(c)
-		return
+		return false
 	}
 	if w.outdated(c) && !w.admitsAgain(c) {
 		w.refuse(c, errOutdated)
-		return
+		return false
 	}
 	modes, err := w.h.shard.readOnly()
 	if err != nil {
 		c.err = err
 		w.answer(c)
-		return
+		return false
 	}
 	w.buffer.Forbid(modes.Refusal(w.h.workspace))
+	return true
+}
+
+// run carries out a command in the open batch.
+func (w *workspaceActor) run(c *call) {
+	if !w.begins(c) {
+		w.memory.giveNext()
+		return
+	}
 	w.execute(c)
 	if w.buffer.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
@@ -161,8 +186,11 @@ func (w *workspaceActor) execute(c *call) {
 	if c.req.Spent.On {
 		c.took = time.Now()
 	}
+	before := w.buffer.Size()
 	c.reply, c.err = w.buffer.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
 	w.running = nil
+	size := w.buffer.Size()
+	w.memory.ran(c, size-before, size)
 	if c.req.Spent.On {
 		c.ran = time.Now()
 	}
@@ -171,11 +199,14 @@ func (w *workspaceActor) execute(c *call) {
 // runWaiting runs the commands that waited, until they make a batch.
 func (w *workspaceActor) runWaiting() {
 	n := 0
-	for n < len(w.waiting) && w.proposal == nil {
+	for n < len(w.waiting) && w.proposal == nil && w.memory.turn == nil && !w.h.doubtful {
 		c := w.waiting[n]
 		if w.changesRights(c) {
 			w.propose()
 			continue
+		}
+		if !w.hasMemory(c) {
+			break
 		}
 		w.waiting[n] = nil
 		n++
@@ -260,7 +291,7 @@ func (w *workspaceActor) lose() {
 		p.overdue = time.AfterFunc(lostWait, func() { root.Send(self, overdue{p}) })
 	} else {
 		w.refuseBatch(errNotServed())
-		w.buffer.Discard()
+		w.discard()
 	}
 	if w.h.doubtful {
 		w.h.doubtful = false
@@ -296,6 +327,7 @@ func (w *workspaceActor) abandon() {
 
 // refuseWaiting answers the commands that wait for the outcome of a batch.
 func (w *workspaceActor) refuseWaiting() {
+	w.memory.giveUp()
 	waiting := w.waiting
 	w.waiting = nil
 	for _, c := range waiting {
@@ -314,11 +346,21 @@ func (w *workspaceActor) open() {
 	w.buffer.Remember(w.engine.tails)
 	w.buffer.SeeClaimers(w.engine.claimers)
 	w.buffer.Limit(&w.engine.cfg.Workspace)
+	w.memory.memory = &w.engine.changes
+}
+
+// discard drops the open batch.
+func (w *workspaceActor) discard() {
+	w.buffer.Discard()
+	w.memory.count(0)
 }
 
 // close gives the write buffer's memory back; a batch that is being replicated still
 // uses it, and it is left to the garbage collector then.
 func (w *workspaceActor) close() {
+	if w.memory.memory != nil {
+		w.memory.close()
+	}
 	if w.buffer == nil || w.proposal != nil {
 		return
 	}

@@ -182,10 +182,11 @@ func (s *Server) restart(x *exchange) {
 // dropBody gives up a large body whose content was decoded: the request may be answered
 // much later. The content stays charged for as long as somebody holds it.
 func (x *exchange) dropBody(req *tracker.Request) {
+	req.BodySize = len(x.body)
 	if x.large && !x.route.tools {
 		x.body = nil
 	}
-	if x.held != nil && !x.route.Op.LongPoll { // one that waits has a small body
+	if x.held != nil {
 		req.Memory = x.held
 	}
 }

@@ -316,24 +316,24 @@ func TestBudget_KnownWhereTheWorkspaceIsServed(t *testing.T) {
 }
 
 // The body of an operation that writes more than others and a message to the tools count twice, and
-// a body of more than 1 MiB three times.
+// a body of more than 256 KiB three times.
 func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 1 << 20} })
+	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 300 << 10} })
 	bulky := strings.Replace(largePath, "large", "bulky", 1)
 	of := func(kib int) string { return largeBody()[:20] + strings.Repeat("x", kib<<10) + `"}` }
-	if got := b.do(t, "POST", largePath, of(700)); got.StatusCode/100 != 2 {
+	if got := b.do(t, "POST", largePath, of(200)); got.StatusCode/100 != 2 {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
-	refusedWith(t, b.do(t, "POST", bulky, of(700)), "--workspace-bytes-in-flight")
-	if got := b.do(t, "POST", bulky, of(200)); got.StatusCode/100 != 2 {
+	refusedWith(t, b.do(t, "POST", bulky, of(200)), "--workspace-bytes-in-flight")
+	if got := b.do(t, "POST", bulky, of(100)); got.StatusCode/100 != 2 {
 		t.Errorf("a smaller one: %d %s", got.StatusCode, got.body)
 	}
 	refusedWith(t, b.do(t, "POST", largePath, largeBody()), "--workspace-bytes-in-flight")
 	b.engine.set(scoped(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{Body: []byte(`{}`)}, nil
 	}))
-	for kib, status := range map[int]int{200: 200, 700: 503} {
+	for kib, status := range map[int]int{100: 200, 200: 503} {
 		if got := b.do(t, "POST", sessionTools, callOf("log", `{"message":"`+strings.Repeat("x", kib<<10)+`"}`)); got.StatusCode != status {
 			t.Errorf("a message of %d KiB: %d %.200s", kib, got.StatusCode, got.body)
 		}
@@ -347,6 +347,18 @@ func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 	})
 	if got := b.do(t, "POST", largePath, largeBody()); got.StatusCode/100 != 2 || charged.Load() != 2<<20 {
 		t.Errorf("%d %s, charged %d", got.StatusCode, got.body, charged.Load())
+	}
+	half := of(500)
+	if got := b.do(t, "POST", largePath, half); got.StatusCode/100 != 2 || charged.Load() != int64(3*(len(half)+1)) {
+		t.Errorf("%d %s, charged %d for %d", got.StatusCode, got.body, charged.Load(), len(half))
+	}
+	// A large body of a request that may wait is charged as it arrives.
+	b.engine.set(scoped(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		charged.Store(b.budget.all.Load())
+		return tracker.Reply{Body: []byte(`{}`)}, nil
+	}))
+	if got := b.do(t, "POST", sessionTools, callOf("log", `{"message":"`+strings.Repeat("x", 500<<10)+`"}`)); got.StatusCode != 200 || charged.Load() < 1500<<10 {
+		t.Errorf("a message: %d %.200s, charged %d", got.StatusCode, got.body, charged.Load())
 	}
 	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
 }

@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// A body of more than defaultMaxBody waits for its bytes before any of it is read, so that many
+// A body of more than awaitedBody waits for its bytes before any of it is read, so that many
 // uploads at once come one after another at the pace of the disk, and wait in the kernel's buffers
 // until then. All bytes of a body are charged at once: two bodies that had a part of their bytes each
 // would wait for each other. They are charged until the engine has given the command up, too, which may
 // be after its caller has left at the deadline: more bodies would come otherwise while the disk is slow.
 
 const (
+	// awaitedBody is the size in bytes above which a body is large.
+	awaitedBody = 256 << 10
 	// largeBodyCopies is how often a large body is in memory: as it arrived, decoded, and in what the
 	// operation writes. What is no longer needed is given up on the way, but other requests are at
 	// other places of it.
@@ -133,12 +135,16 @@ func (b *budget) keepsWaiting(l *heldBody) string {
 	return b.over(&l.owner, l.bytes, false)
 }
 
+// awaitsBody reports whether a large body of a request waits for its bytes. The body of a request that may wait for
+// a change stays charged to the connection instead, which outlives the exchange.
+func (rt *route) awaitsBody() bool { return !rt.tools && (rt.Op == nil || !rt.Op.LongPoll) }
+
 // awaitBody waits for the bytes of a large body whose length is known, as long as any answer may
 // take. It does nothing for other bodies. Those of callers without a valid credential are charged as
 // they arrive: strangers who send nothing must not use up the bytes of other strangers.
 func (s *Server) awaitBody(x *exchange) error {
 	length := x.ctx.Request.Header.ContentLength()
-	if x.conn == nil || length <= defaultMaxBody || length > x.route.maxBody {
+	if x.conn == nil || length <= awaitedBody || length > x.route.maxBody || !x.route.awaitsBody() {
 		return nil
 	}
 	to, from := s.accountsOf(x)
@@ -170,7 +176,7 @@ const renewAfter = 10 * time.Millisecond
 // so each byte of these bodies counts twice. A large body counts for no more
 // than there is: it is let in by itself if it fits as it is.
 func (s *Server) charge(x *exchange, size int) int {
-	if size <= defaultMaxBody+1 {
+	if size <= awaitedBody+1 {
 		if x.route.tools || x.route.Op != nil && x.route.Op.MaxWrites > 0 {
 			return 2 * size
 		}

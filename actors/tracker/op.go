@@ -368,6 +368,8 @@ type Request struct {
 	// so that few answers at a time are not counted yet. An error refuses the request. It is nil if
 	// nobody counts the memory.
 	Charge func(body []byte) error
+	// BodySize is the size of the request's body in bytes; 0 if it is not known.
+	BodySize int
 	// Memory is what the request's content takes in memory; nil if nobody counts it.
 	Memory Memory
 }

@@ -9,7 +9,7 @@ import (
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
 // it is for the block cache and the memtables, a sixteenth for copies of records that are
 // read often, a tenth at most for search indexes, a twelfth at most for the sets that filter
-// lists, and the rest for requests in progress, the state of workspaces and shards, and
+// lists, an eighth for large changes, and the rest for requests in progress, the state of workspaces and shards, and
 // garbage. With less for garbage the collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
@@ -52,3 +52,6 @@ func (c Config) tailBytes() int64 { return c.GoMemory() / 32 }
 
 // listBytes is the memory of the sets that filter lists of issues.
 func (c Config) listBytes() int64 { return c.GoMemory() / 12 }
+
+// changeBytes is the memory for large changes until they are committed.
+func (c Config) changeBytes() int64 { return c.GoMemory() / 8 }

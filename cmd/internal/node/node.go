@@ -239,6 +239,8 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Shortage:  n.store.Space().Shortage,
 		Format:    n.groups.Format,
 		ListBytes: n.cfg.listBytes(),
+
+		ChangeBytes: n.cfg.changeBytes(),
 	}); err != nil {
 		return err
 	}
