@@ -3,13 +3,15 @@ package actors
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 )
 
 // A change of a large record is in memory several times until it is committed: as the caller sent it, in
 // the batch of its workspace, in the entry of the log, compressed, and in the batches that apply it. The
 // changes of one workspace come one after another, and those of many workspaces at once would take as much
 // memory as there are workspaces. So a command that is likely to be large waits until there is memory for
-// it, in the order of arrival. Others never wait here.
+// it, in the order of arrival. Others wait only if there is far more in use than there should be: a command with
+// a small body may change a large record, and that is known when it has run.
 
 const (
 	// largeBody is the size in bytes of a body from which a command is likely to be large.
@@ -23,15 +25,20 @@ const (
 	// it is known what it writes. contentCopies is the same for bodies that are stored as they are.
 	bodyCopies    = 2 * changeCopies
 	contentCopies = changeCopies
+	// farOver is how many times the bound is in use when all commands wait.
+	farOver = 4
+	// runningAtOnce is how many commands with small bodies run at a time, for each processor: what they write counts
+	// when they have run. They may wait for the disk.
+	runningAtOnce = 4
 )
 
 // changeMemory bounds the memory that large changes take on a node, in bytes.
 type changeMemory struct {
 	most int64
 
-	mu      sync.Mutex
-	used    int64
-	waiting list.List // of *changeTurn
+	mu      sync.Mutex   // guards the rest
+	used    atomic.Int64 // read without the mutex, too
+	waiting list.List    // of *changeTurn
 }
 
 // changeTurn is a workspace that waits for memory for its next command.
@@ -47,7 +54,7 @@ func (m *changeMemory) take(bytes int64, granted func(*changeTurn)) (turn *chang
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.waiting.Len() == 0 && m.fits(bytes) {
-		m.used += bytes
+		m.used.Add(bytes)
 		return nil, true
 	}
 	turn = &changeTurn{bytes: bytes, granted: granted}
@@ -56,13 +63,16 @@ func (m *changeMemory) take(bytes int64, granted func(*changeTurn)) (turn *chang
 }
 
 // fits reports whether there is so much memory. A change that is larger than all of it is let in by itself.
-func (m *changeMemory) fits(bytes int64) bool { return m.used == 0 || m.used+bytes <= m.most }
+func (m *changeMemory) fits(bytes int64) bool {
+	used := m.used.Load()
+	return used == 0 || used+bytes <= m.most
+}
 
 // change takes more memory, or gives some back. It never waits.
 func (m *changeMemory) change(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used += bytes
+	m.used.Add(bytes)
 	m.grant()
 }
 
@@ -73,7 +83,7 @@ func (m *changeMemory) end(turn *changeTurn) {
 	if turn.at != nil {
 		m.waiting.Remove(turn.at)
 	} else {
-		m.used -= turn.bytes
+		m.used.Add(-turn.bytes)
 	}
 	m.grant()
 }
@@ -85,19 +95,15 @@ func (m *changeMemory) grant() {
 		if !m.fits(turn.bytes) {
 			return
 		}
-		m.used += turn.bytes
+		m.used.Add(turn.bytes)
 		m.waiting.Remove(e)
 		turn.at = nil
 		turn.granted(turn)
 	}
 }
 
-// bytes returns the memory that is taken.
-func (m *changeMemory) bytes() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used
-}
+// isFarOver reports whether so much is in use that all commands wait.
+func (m *changeMemory) isFarOver() bool { return m.used.Load() > farOver*m.most }
 
 // changeShare is the part of the node's memory for changes that a workspace has. Its actor owns it.
 type changeShare struct {
@@ -129,9 +135,16 @@ func (s *changeShare) needs(c *call) int64 {
 // and granted is called when there is.
 func (s *changeShare) admits(c *call, granted func(*changeTurn)) bool {
 	need := s.needs(c)
-	if need <= s.next {
-		return true
-	}
+	return need <= s.next || s.take(need, granted)
+}
+
+// admitsSmall does the same for a command of which it is not known that it is large. It is called when nothing but
+// the command's run is left to do, also for a command that has waited: many may have been told at once.
+func (s *changeShare) admitsSmall(granted func(*changeTurn)) bool {
+	return !s.memory.isFarOver() || s.take(changeCopies*largeChange, granted)
+}
+
+func (s *changeShare) take(need int64, granted func(*changeTurn)) bool {
 	s.giveNext()
 	turn, ok := s.memory.take(need, granted)
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"switchyard/internal/processors"
 	"switchyard/storage"
 )
 
@@ -29,8 +30,8 @@ func TestChangeMemory_IsGivenOutInOrder(t *testing.T) {
 	}
 	want := func(names string, used int64) {
 		t.Helper()
-		if got != names || m.bytes() != used {
-			t.Errorf("%q have memory, and %d bytes are taken, want %q and %d", got, m.bytes(), names, used)
+		if got != names || m.used.Load() != used {
+			t.Errorf("%q have memory, and %d bytes are taken, want %q and %d", got, m.used.Load(), names, used)
 		}
 	}
 	take("a", 60)
@@ -85,8 +86,8 @@ func TestCommand_LargeOnesWaitForMemory(t *testing.T) {
 		errs := make(chan error, large+1)
 		for n := range large {
 			go func() { errs <- b.bigCommand(workspaceNumber(n+1), time.Minute) }()
+			synctest.Wait() // what it has written is counted
 		}
-		synctest.Wait()
 		if n := b.local.proposed.Load(); n != 3 {
 			t.Errorf("%d large changes are on their way, want 3", n)
 		}
@@ -107,7 +108,7 @@ func TestCommand_LargeOnesWaitForMemory(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := b.engine.changes.bytes(); n != 0 {
+		if n := b.engine.changes.used.Load(); n != 0 {
 			t.Errorf("%d bytes are taken when all are answered", n)
 		}
 	})
@@ -192,6 +193,38 @@ func TestCommand_SmallBodiesThatWriteMuch(t *testing.T) {
 	})
 }
 
+// Where far more memory is in use than there should be, all commands wait, so many workspaces that change a large
+// record by a small body for the first time take turns, too.
+func TestCommand_SmallOnesWaitIfThereIsFarTooLittle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, func(c *Config) { c.ChangeBytes = 1 << 20 })
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		const many = 100
+		errs := make(chan error, many)
+		for n := range many {
+			go func() {
+				_, err := b.engine.Do(request(workspaceNumber(n+1)), countUp, &countIn{Large: 300 << 10})
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		most := int64(farOver + runningAtOnce*processors.Count())
+		for range many {
+			if n := b.engine.changes.used.Load() / (changeCopies * 300 << 10); n > most {
+				t.Errorf("%d changes are on their way, want %d at most", n, most)
+			}
+			b.local.release()
+			synctest.Wait()
+		}
+		for range many {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // A command that waits for memory is refused at its deadline, and where its shard is lost. It leaves no memory
 // taken.
 func TestCommand_WaitsForMemoryInVain(t *testing.T) {
@@ -223,7 +256,7 @@ func TestCommand_WaitsForMemoryInVain(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := b.engine.changes.bytes(); n != 0 || b.engine.changes.waiting.Len() != 0 {
+		if n := b.engine.changes.used.Load(); n != 0 || b.engine.changes.waiting.Len() != 0 {
 			t.Errorf("%d bytes are taken, and %d wait", n, b.engine.changes.waiting.Len())
 		}
 	})
@@ -301,7 +334,7 @@ func TestCommand_MemoryIsGivenBack(t *testing.T) {
 				if err := b.bigCommand(workspaceNumber(20), time.Second); err != nil {
 					t.Errorf("another change: %v", err)
 				}
-				if n := b.engine.changes.bytes(); n != 0 || b.engine.changes.waiting.Len() != 0 {
+				if n := b.engine.changes.used.Load(); n != 0 || b.engine.changes.waiting.Len() != 0 {
 					t.Errorf("%d bytes are taken, and %d wait", n, b.engine.changes.waiting.Len())
 				}
 			})

@@ -45,6 +45,7 @@ type Engine struct {
 	heavy    *heavyTurns
 	pages    *heavyTurns // of other queries from a snapshot
 	changes  changeMemory
+	running  chan struct{} // taken by commands that run, see runningAtOnce
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -96,6 +97,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
 	e.feeds.turns = make(chan struct{}, feedTurns*processors.Count())
 	e.changes.most = cfg.ChangeBytes
+	e.running = make(chan struct{}, runningAtOnce*processors.Count())
 	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(pagesAtOnce*processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})

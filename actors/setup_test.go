@@ -79,7 +79,7 @@ func (b *testEngine) stop() {
 	defer cancel()
 	if err := b.engine.Close(ctx); err != nil {
 		b.t.Error(err)
-	} else if n := b.engine.changes.bytes(); n != 0 {
+	} else if n := b.engine.changes.used.Load(); n != 0 {
 		b.t.Errorf("%d bytes of memory for changes are taken after the end", n)
 	}
 	b.local.stop()

@@ -83,7 +83,7 @@ func (e *Engine) Stats() Counts {
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 		Listening: e.feeds.listeners.Load(),
 		Filtered:  s.filtered.Load(), SetsBuilds: map[string]uint64{}, ListSets: e.lists.built.Load(), ListSetsMem: e.lists.bytes.Load(),
-		ChangeBytes: e.changes.bytes(),
+		ChangeBytes: e.changes.used.Load(),
 	}
 	for i, name := range setsNames {
 		c.SetsBuilds[name] = s.sets[i].Load()

@@ -107,17 +107,9 @@ func (w *workspaceActor) accept(c *call) {
 	case w.h.doubtful:
 		w.waiting = append(w.waiting, c)
 		w.resolveDoubt()
-	case !w.hasMemory(c):
+	case !w.run(c):
 		w.waiting = append(w.waiting, c)
-	default:
-		w.run(c)
 	}
-}
-
-// hasMemory reports whether there is memory for the next command. If not, the actor is told when there is. A flush
-// that is in the mailbox closes the open batch meanwhile.
-func (w *workspaceActor) hasMemory(c *call) bool {
-	return w.memory.admits(c, func(turn *changeTurn) { w.engine.root.Send(w.self, granted{turn}) })
 }
 
 // begins readies the workspace for a command, or answers the command that can't run any more.
@@ -140,18 +132,29 @@ func (w *workspaceActor) begins(c *call) bool {
 	return true
 }
 
-// run carries out a command in the open batch.
-func (w *workspaceActor) run(c *call) {
+// granted tells the actor that there is memory for its next command.
+func (w *workspaceActor) granted(turn *changeTurn) { w.engine.root.Send(w.self, granted{turn}) }
+
+// run carries out a command in the open batch. It returns false if there is no memory for the command, which is the
+// first to run when there is. A flush that is in the mailbox closes the open batch meanwhile.
+func (w *workspaceActor) run(c *call) bool {
+	if !w.memory.admits(c, w.granted) {
+		return false
+	}
 	if !w.begins(c) {
 		w.memory.giveNext()
-		return
+		return true
 	}
-	w.execute(c)
+	if c.req.BodySize >= largeBody {
+		w.execute(c)
+	} else if !w.executeSmall(c) {
+		return false
+	}
 	if w.buffer.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
 		c.unproven = true
 		w.conclude(c)
-		return
+		return true
 	}
 	w.keep(c)
 	switch {
@@ -162,6 +165,18 @@ func (w *workspaceActor) run(c *call) {
 		w.flushing = true
 		w.engine.root.Send(w.self, flush{})
 	}
+	return true
+}
+
+// executeSmall executes a command with a small body when few others run, unless there is no memory.
+func (w *workspaceActor) executeSmall(c *call) bool {
+	w.engine.running <- struct{}{} // no command that runs waits for another
+	defer func() { <-w.engine.running }()
+	if !w.memory.admitsSmall(w.granted) {
+		return false
+	}
+	w.execute(c)
+	return true
 }
 
 // maxBatchAnswers is the number of bytes of answers at which a batch is closed. A command may
@@ -205,12 +220,12 @@ func (w *workspaceActor) runWaiting() {
 			w.propose()
 			continue
 		}
-		if !w.hasMemory(c) {
-			break
-		}
-		w.waiting[n] = nil
+		w.waiting[n] = nil // an actor that panics answers the others
 		n++
-		w.run(c)
+		if !w.run(c) {
+			n--
+			w.waiting[n] = c
+		}
 	}
 	w.waiting = append(w.waiting[:0], w.waiting[n:]...)
 	clear(w.waiting[len(w.waiting):cap(w.waiting)])
