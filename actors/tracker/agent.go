@@ -110,7 +110,7 @@ func (tx *Tx) addAgent(a *Agent) error {
 		a.ConcurrencyBy = []ConcurrencyField{}
 	}
 	a.OrganizationID = WorkspaceID(tx.Workspace().String())
-	a.CreatedAt, a.UpdatedAt = At(tx.now), At(tx.now)
+	a.CreatedAt, a.UpdatedAt = At(tx.order), At(tx.order)
 	if _, err := agents.Insert(tx, a); err != nil {
 		return fmt.Errorf("register an agent: %w", err)
 	}

@@ -218,7 +218,7 @@ func (tx *Tx) writeAudit(req *Request) error {
 			return fmt.Errorf("make an entry's id: %w", err)
 		}
 		e := AuditEntry{
-			ID: id.String(), At: idTime(id), Actor: AuditActor{tx.Caller.ID, string(tx.Caller.Type)},
+			ID: id.String(), At: At(tx.now), Actor: AuditActor{tx.Caller.ID, string(tx.Caller.Type)},
 			Action: n.kind + "." + n.act, Target: AuditTarget{n.kind, n.target}, Changes: n.changes, RequestID: req.ID,
 		}
 		switch {

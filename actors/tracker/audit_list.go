@@ -67,13 +67,16 @@ func listAudit(v *View, in *ListAuditIn) (Reply, error) {
 			return false, err
 		}
 		e := &row.Value
-		if string(pk) > string(end) || from != nil && e.At < *from {
+		// The entries that follow have smaller ids, and no entry's time is later than that of its id. The
+		// times alone may go back: a clock may have been ahead.
+		made, _ := storage.ParseID(e.ID)
+		if string(pk) > string(end) || from != nil && idTime(made) < *from {
 			return false, nil // all that follow are older
 		}
 		if !p.mayLook() {
 			return false, nil
 		}
-		if (to == nil || e.At < *to) && in.wants(e) {
+		if (from == nil || e.At >= *from) && (to == nil || e.At < *to) && in.wants(e) {
 			return p.add(pk, rec.JSON()), nil
 		}
 		p.pass(pk)

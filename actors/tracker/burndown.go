@@ -200,7 +200,7 @@ func burndownChanges(value []byte) (changes []burndownChange, err error) {
 // withChange appends a change. Of several changes in one day the last counts, and a
 // change to the present state is dropped.
 func withChange(changes []burndownChange, c burndownChange) []burndownChange {
-	if n := len(changes); n > 0 && changes[n-1].day >= c.day {
+	for n := len(changes); n > 0 && changes[n-1].day >= c.day; n-- { // of a later day: the clock was ahead
 		changes = changes[:n-1]
 	}
 	last := burndownOut

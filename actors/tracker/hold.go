@@ -107,7 +107,7 @@ func putHold(tx *Tx, in *PutHoldIn) (Reply, error) {
 	if err := tx.mayHold(in.Scope); err != nil {
 		return Reply{}, err
 	}
-	h := Hold{Scope: in.Scope, Until: snooze(in.Until.Ptr()), Reason: in.Reason, CreatedByID: tx.Caller.ID, CreatedAt: At(tx.now)}
+	h := Hold{Scope: in.Scope, Until: snooze(in.Until.Ptr()), Reason: in.Reason, CreatedByID: tx.Caller.ID, CreatedAt: At(tx.order)}
 	var faults Faults
 	in.ValidateFor(tx.Caller, tx.now, &faults)
 	if err := faults.Err(); err != nil {

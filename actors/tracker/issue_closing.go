@@ -64,7 +64,7 @@ func (tx *Tx) closedEffect(w *issueWrite) error {
 		}
 		return err
 	}
-	c := closedIssue{IssueID: t.ID, ClosedAt: At(tx.now), Archived: is == closedArchived}
+	c := closedIssue{IssueID: t.ID, ClosedAt: At(tx.order), Archived: is == closedArchived}
 	if c.Archived && row != nil {
 		c.ClosedAt = row.Value.ClosedAt
 	}

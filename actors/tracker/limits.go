@@ -197,7 +197,7 @@ func (l *WriteBuffer) chargeRows(tx *Tx, grown []int64, limited bool, most *effe
 		}
 	}
 	if by := grown[rowsIssues]; limited && by > 0 && most.createsPerSecond != noLimit {
-		return l.creates.take(uint64(by), most.createsPerSecond, tx.now)
+		return l.creates.take(uint64(by), most.createsPerSecond, tx.wall)
 	}
 	return nil
 }
@@ -252,7 +252,10 @@ func (r *createRate) take(n, perSecond uint64, now time.Time) error {
 	most := float64(perSecond)
 	left := most
 	if !r.at.IsZero() {
-		left = min(most, r.left+max(0, now.Sub(r.at).Seconds())*most)
+		if now.Before(r.at) { // the clock was set back
+			r.at = now
+		}
+		left = min(most, r.left+now.Sub(r.at).Seconds()*most)
 	}
 	if missing := float64(n) - left; missing > 0 {
 		wait := time.Second

@@ -68,7 +68,7 @@ func (v *View) issued(id UserID) (bool, error) {
 // insertMember adds a member and sets its workspace and times.
 func (tx *Tx) insertMember(m *Member, issued bool) ([]byte, error) {
 	m.OrganizationID = WorkspaceID(tx.Workspace().String())
-	m.CreatedAt, m.UpdatedAt = At(tx.now), At(tx.now)
+	m.CreatedAt, m.UpdatedAt = At(tx.order), At(tx.order)
 	if err := tx.countRecord(memberTable, 1); err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func (tx *Tx) addRelation(e edge) (*relationRecord, error) {
 	}
 	r := &relationRecord{
 		ID: id.String(), Type: edgeForms[e.kind][0], FromID: IssueID(e.from.String()), ToID: IssueID(e.to.String()),
-		CreatedAt: At(tx.now), CreatedByID: tx.Caller.ID,
+		CreatedAt: At(tx.order), CreatedByID: tx.Caller.ID,
 	}
 	if _, err := relations.Insert(tx, r); err != nil {
 		return nil, fmt.Errorf("store a relation: %w", err)

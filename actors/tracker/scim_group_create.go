@@ -65,7 +65,7 @@ func createSCIMGroup(tx *Tx, in *CreateSCIMGroupIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	g := scimGroup{ID: t.ID, DisplayName: in.DisplayName, ExternalID: scimText(in.ExternalID), CreatedAt: At(tx.now), UpdatedAt: At(tx.now)}
+	g := scimGroup{ID: t.ID, DisplayName: in.DisplayName, ExternalID: scimText(in.ExternalID), CreatedAt: At(tx.order), UpdatedAt: At(tx.order)}
 	if _, err := scimGroups.Insert(tx, &g); err != nil {
 		return Reply{}, fmt.Errorf("add a provisioned group: %w", err)
 	}

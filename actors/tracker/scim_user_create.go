@@ -113,7 +113,7 @@ func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	if err := tx.countRecord(scimUserTable, 1); err != nil {
 		return Reply{}, err
 	}
-	u := scimUser{SCIMUserAttributes: in.User, CreatedAt: At(tx.now), UpdatedAt: At(tx.now)}
+	u := scimUser{SCIMUserAttributes: in.User, CreatedAt: At(tx.order), UpdatedAt: At(tx.order)}
 	m, err := tx.memberToAdopt(&in.User)
 	if err != nil {
 		return Reply{}, err

@@ -133,7 +133,7 @@ func (tx *Tx) nothingToClaim(in *ClaimSessionsIn, agent string, hidden bool) Rep
 	reply := Reply{Body: []byte(`{"sessions":[]}`), unkept: in.Wait > 0}
 	if in.Wait > 0 && !tx.final {
 		in.rounds = 0 // of the next look, when there is something new
-		reply.Wait = &Wait{Topic: claimTopic(agent, in.Provider.Value), Until: tx.now.Add(in.WaitFor()), Pass: hidden}
+		reply.Wait = &Wait{Topic: claimTopic(agent, in.Provider.Value), Until: tx.wall.Add(in.WaitFor()), Pass: hidden}
 		if tx.buffer.keyed {
 			reply.Body = nil
 		}

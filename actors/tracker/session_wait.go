@@ -152,7 +152,7 @@ func (c *sessionChange) beginWait(in *WaitForIn) error {
 	c.retireLanes()
 	s.Inner.Lease = nil
 	s.Inner.Attempts-- // waiting counts no attempt
-	s.Inner.Wait = &sessionWait{Any: in.Any.Set, Conditions: list, Met: make([]bool, len(list)), Since: At(tx.now)}
+	s.Inner.Wait = &sessionWait{Any: in.Any.Set, Conditions: list, Met: make([]bool, len(list)), Since: At(tx.order)}
 	s.Inner.Park = &parking{Reason: parkWaitFor}
 	var met []int
 	for i := range list {

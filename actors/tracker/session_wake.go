@@ -44,7 +44,7 @@ func (tx *Tx) happen(kind waitKind, id storage.ID, state string) error {
 	if n, err := tx.Counter(waitCountTable, storage.ID{}); err != nil || n == 0 {
 		return err
 	}
-	tx.happened = append(tx.happened, happening{kind, id, state, At(tx.now)})
+	tx.happened = append(tx.happened, happening{kind, id, state, At(tx.order)})
 	return nil
 }
 

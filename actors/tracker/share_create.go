@@ -45,7 +45,7 @@ func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {
 	}
 	share := IssueShare{
 		Token: token, OrganizationID: row.Value.OrganizationID, IssueID: row.Value.ID,
-		CreatedByID: tx.Caller.ID, CreatedAt: At(tx.now), ExpiresAt: snooze(in.ExpiresAt.Ptr()),
+		CreatedByID: tx.Caller.ID, CreatedAt: At(tx.order), ExpiresAt: snooze(in.ExpiresAt.Ptr()),
 	}
 	before, err := shares.Get(tx, issueKey(row.Value.id()))
 	if err != nil {

@@ -69,7 +69,7 @@ func (tx *Tx) joinTeam(team TeamID, who UserID) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a team's member: %w", err)
 	}
-	m := TeamMember{OrganizationID: WorkspaceID(tx.Workspace().String()), TeamID: team, UserID: who, CreatedAt: At(tx.now)}
+	m := TeamMember{OrganizationID: WorkspaceID(tx.Workspace().String()), TeamID: team, UserID: who, CreatedAt: At(tx.order)}
 	if old != nil {
 		m = old.Value
 		reply, err := jsonReply(Done, m)

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"fmt"
 
 	json "github.com/goccy/go-json"
@@ -17,7 +18,7 @@ type transferredAttempt struct {
 
 var transferAttempts = transferKind{
 	name: "attempt", tables: []storage.TableID{attemptTable},
-	places: placesOf(attemptTable, func(_, value []byte) (storage.ID, error) { return byTimeIn(value, "claimedAt") }),
+	places: placesOf(attemptTable, byClaimedAt),
 	line: func(v *View, b, key []byte) ([]byte, error) {
 		value, err := v.Value(attemptTable, key, nil)
 		if err != nil || value == nil || len(key) != 24 {
@@ -33,6 +34,20 @@ var transferAttempts = transferKind{
 		}
 		return appendJSON(b, &transferredAttempt{row.Value.ID, *a.renumbered(row.Value.Inner.First)})
 	},
+}
+
+// byClaimedAt is madeBy for attempts. One that began by a clock behind the id of its session comes
+// after the session all the same.
+func byClaimedAt(key, value []byte) (storage.ID, error) {
+	session, err := byOldestFirst(key, nil)
+	if err != nil {
+		return session, err
+	}
+	at, err := byTimeIn(value, "claimedAt")
+	if bytes.Compare(at[:], session[:]) < 0 {
+		at = session
+	}
+	return at, err
 }
 
 // renumbered returns an attempt for a session whose first kept activity gets the number 1.

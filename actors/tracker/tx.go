@@ -43,6 +43,11 @@ type Tx struct {
 	limited bool
 	// founder is the user that a request without a credential makes.
 	founder UserID
+	// wall is the time by the owner's clock. Rates and waits go by it.
+	wall time.Time
+	// order is now or, if that is later, the time of the newest id, as far ahead as it may be. What
+	// is sorted by a time, or compared with the time in an id, has this one (Decision 95).
+	order time.Time
 }
 
 // Writer is the open batch, for the tables.
@@ -103,14 +108,25 @@ func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) er
 	return nil
 }
 
-// clock returns now, or the time of the workspace's last id if that is later.
-func (l *WriteBuffer) clock(now time.Time, tx *Tx) (time.Time, error) {
-	last, err := l.counters.number(tx, counterKey{table: clockTable})
+// followsIDs is how far a command's time is ahead of its owner's clock at most, so that it does not
+// go back. The clocks of two owners may differ by as much (package cluster).
+const followsIDs = 10 * time.Second
+
+// setClock sets the command's times from the owner's clock.
+func (tx *Tx) setClock(wall time.Time) error {
+	tx.wall = wall.UTC().Truncate(time.Millisecond)
+	last, err := tx.buffer.counters.number(tx, counterKey{table: clockTable})
 	if err != nil {
-		return now, err
+		return err
 	}
-	if seen := time.UnixMilli(int64(last >> 12)).UTC(); seen.After(now) {
-		return seen, nil
+	tx.now, tx.order = tx.wall, tx.wall
+	if newest := time.UnixMilli(int64(last >> 12)).UTC(); newest.After(tx.wall) {
+		tx.order = newest
+		// An id that is further ahead was made while a clock was wrong. Leases and other deadlines
+		// of an hour must not take another hour for that.
+		if newest.Sub(tx.wall) <= followsIDs {
+			tx.now = newest
+		}
 	}
-	return now.UTC().Truncate(time.Millisecond), nil
+	return nil
 }

@@ -161,7 +161,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			}
 		}
 	}()
-	if tx.now, err = l.clock(now, tx); err != nil {
+	if err := tx.setClock(now); err != nil {
 		return Reply{}, err
 	}
 	// The check of rights comes before a kept answer is returned and before anything is
