@@ -1,7 +1,9 @@
 package tracker
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -284,5 +286,44 @@ func TestClock_ExportCanBeCopied(t *testing.T) {
 	to.verify()
 	if got := to.issueNow(work.ID); got.Title != work.Title {
 		t.Errorf("the copy has %+v", got)
+	}
+}
+
+// A workspace arrives from a cluster whose clock is ahead, with an id clock that is.
+func TestClock_ArrivalFromAClockAhead(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{8 * time.Second, time.Minute, time.Hour} {
+		from := newTestService(t)
+		from.random = rand.NewChaCha8([32]byte{2})
+		from.now = from.now.Add(ahead)
+		d := &departing{from: from, home: from.onboard("leaving")}
+		d.blocks = from.blocks(d.home.Workspace.ID, 2000)
+		to := newTestService(t)
+		to.onboard("here")
+		end := &EndArrivalIn{ID: d.arrive(to)}
+		if _, err := to.ask("root", d.home.Workspace.ID, EndArrival, end); err != nil {
+			t.Errorf("%s ahead: the end is refused: %v", ahead, err)
+		}
+		to.verify()
+	}
+}
+
+// An import moves the id clock, and the bound of its next ids is by the owner's clock all the same.
+func TestClock_ImportCreepsNoFurther(t *testing.T) {
+	t.Parallel()
+	im := newLineImport(t)
+	label := func(ahead time.Duration) error {
+		var id storage.ID
+		binary.BigEndian.PutUint64(id[:], uint64(im.now.Add(ahead).UnixMilli())<<16|0x7000)
+		id[8] = 0x80
+		return im.line("label", fmt.Sprintf(`{"id":%q,"name":"L","createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`, id))
+	}
+	for _, ahead := range []time.Duration{9 * time.Second, 59 * time.Second} {
+		if err := label(ahead); err != nil {
+			t.Errorf("%s ahead: %v", ahead, err)
+		}
+		for _, further := range []time.Duration{65 * time.Second, 110 * time.Second} {
+			wantLineFault(t, label(further), "data.id is of a time to come.")
+		}
 	}
 }

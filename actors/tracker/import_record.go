@@ -23,7 +23,8 @@ type importing struct {
 	tick   uint64 // of the newest id
 }
 
-// clockAhead is the time by which ids of an import may be ahead of this owner's clock.
+// clockAhead is the time by which ids of an import may be ahead of this owner's clock. The command's
+// own time would follow the ids of the lines before.
 const clockAhead = time.Minute
 
 // storeRecord stores the record of a line.
@@ -69,7 +70,7 @@ func (im *importing) noteIDs(v reflect.Value) error {
 		return nil // an agent's or user's id, or one that transferFault has refused
 	}
 	tick := uint64(storage.DocOf(raw))
-	if tick>>12 > uint64(im.tx.now.Add(clockAhead).UnixMilli()) {
+	if tick>>12 > uint64(im.tx.wall.Add(clockAhead).UnixMilli()) {
 		return im.refuse("data.id is of a time to come.")
 	}
 	im.tick = max(im.tick, tick)

@@ -96,16 +96,13 @@ func (m *Move) arrivalPath(id string) string {
 
 // check finds out whether the workspace can be moved, or was moved before.
 func (m *Move) check(ctx context.Context) (before bool, err error) {
-	type cluster struct {
-		ClusterID string `json:"clusterId"`
-		Format    int    `json:"format"`
-	}
-	var from, to cluster
-	if err := m.From.do(ctx, http.MethodGet, "/cluster", "", nil, &from); err != nil {
+	from, err := m.From.cluster(ctx)
+	if err != nil {
 		return false, fmt.Errorf("read the state of the old cluster: %w", err)
 	}
 	m.from = from.ClusterID
-	if err := m.To.do(ctx, http.MethodGet, "/cluster", "", nil, &to); err != nil {
+	to, err := m.To.cluster(ctx)
+	if err != nil {
 		return false, fmt.Errorf("read the state of the new cluster: %w", err)
 	}
 	switch {
@@ -141,6 +138,8 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 		return true, nil
 	case mode.Reason != "" && !m.closed:
 		return false, fmt.Errorf("the workspace is read-only (%s): lift that first, so that it is not lost", mode.Reason)
+	case !m.closed && (from.ahead-to.ahead).Abs() > clocksApart:
+		return false, fmt.Errorf("the clocks of the two clusters differ by %s, and by more than %s leases and other times would not hold in the new one: set the clocks first", (from.ahead - to.ahead).Abs().Round(time.Second), clocksApart)
 	}
 	return false, nil
 }

@@ -21,11 +21,12 @@ import (
 // fakeCluster answers requests of a move, and notes those that change something.
 type fakeCluster struct {
 	id      string
-	arrival string // answer about the arrival; empty: there is none
-	mode    string // reason of the read-only mode; empty: there is none
-	modes   int    // how often a mode was set
-	reclose func() // is called before a mode is ended; may be nil
-	cutEnd  bool   // the answer to the mode's end is lost, once
+	ahead   time.Duration // of its clock
+	arrival string        // answer about the arrival; empty: there is none
+	mode    string        // reason of the read-only mode; empty: there is none
+	modes   int           // how often a mode was set
+	reclose func()        // is called before a mode is ended; may be nil
+	cutEnd  bool          // the answer to the mode's end is lost, once
 	rows    func(w http.ResponseWriter, after string)
 	take    func(r *http.Request) // is told of a block before it is answered; may be nil
 	end     func(w http.ResponseWriter)
@@ -47,6 +48,7 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method + " " + path {
 	case "GET /cluster":
+		w.Header().Set("Date", time.Now().Add(f.ahead).UTC().Format(http.TimeFormat))
 		_, _ = fmt.Fprintf(w, `{"clusterId":%q,"format":2}`, f.id)
 	case "GET /read-only":
 		f.mu.Lock()
