@@ -213,10 +213,17 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 		if heavy, err = e.takeTurn(turns, req, target(req, op)); err != nil {
 			return tracker.Reply{}, err
 		}
-		defer heavy.end()
 	}
+	defer func() { heavy.end() }()
 	for range maxAdmissions {
-		if reply, err = e.read(req, op, in, proof, heavy); !errors.Is(err, errOutdated) {
+		reply, err = e.read(req, op, in, proof, heavy)
+		if errors.Is(err, tracker.ErrTurn) {
+			if heavy, err = e.takeTurn(e.pages, req, target(req, op)); err != nil {
+				return tracker.Reply{}, err
+			}
+			reply, err = e.read(req, op, in, proof, heavy)
+		}
+		if !errors.Is(err, errOutdated) {
 			break
 		}
 		if err := e.admitAgain(req, op); err != nil {
@@ -224,7 +231,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 		}
 		proof, req.Proof = req.Proof, tracker.Proof{}
 	}
-	if heavy != nil && req.Charge != nil && err == nil && reply.Wait == nil {
+	if req.Charge != nil && err == nil && reply.Wait == nil {
 		if err := req.Charge(reply.Body); err != nil {
 			return tracker.Reply{}, err
 		}
@@ -261,7 +268,7 @@ func (e *Engine) read(req *tracker.Request, op *tracker.Op, in any, proof tracke
 	lookUps := !op.FromSnapshot && !op.Heavy
 	err = errOutdated
 	if lookUps || !e.outdated(req) {
-		reply, err = e.runQuery(v, req, op, in, proof.Now)
+		reply, err = e.runQuery(v, req, op, in, proof.Now, heavy)
 	}
 	if snapshot != nil {
 		if closed := snapshot.Close(); err == nil && closed != nil {
@@ -285,7 +292,7 @@ func (e *Engine) read(req *tracker.Request, op *tracker.Op, in any, proof tracke
 	return reply, nil
 }
 
-func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op, in any, now time.Time) (reply tracker.Reply, err error) {
+func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op, in any, now time.Time, heavy *heavyRun) (reply tracker.Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &tracker.PanicError{Value: p, Stack: debug.Stack()}
@@ -300,6 +307,9 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 	}
 	if req.Final {
 		v.Finally()
+	}
+	if heavy == nil && req.Charge != nil {
+		v.WithoutTurn()
 	}
 	return op.RunQuery(v, in)
 }

@@ -179,7 +179,8 @@ const pagesAtOnce = 4
 // turnsOf returns the turns of which a query takes one; nil for none. Snapshots are made and closed one
 // after another, by all that came before. Without turns, of a thousand requests for pages all would have
 // built theirs before the first one could close its snapshot and have its memory counted. One event
-// wakes as many that wait for a page of the log.
+// wakes as many that wait for a page of the log. A query of single look-ups that turns out to need a
+// snapshot takes its turn then (tracker.ErrTurn).
 func (e *Engine) turnsOf(req *tracker.Request, op *tracker.Op) *heavyTurns {
 	switch {
 	case op.Heavy:
@@ -248,7 +249,7 @@ func (r *heavyRun) late() error {
 // requests that came earlier and have less to do: Go runs a goroutine first that was just woken. So
 // requests that wait for the processor go before.
 func (r *heavyRun) end() {
-	if r.holds {
+	if r != nil && r.holds {
 		runtime.Gosched()
 		r.turns.end(r.workspace)
 	}

@@ -60,6 +60,13 @@ type owed struct {
 	bytes [parts]int64
 }
 
+// payer has the accounts that a connection's answer is charged to before it is there, and the function that
+// does so, which is made once. Owned by the connection's goroutine.
+type payer struct {
+	to, from account
+	charge   func(body []byte) error
+}
+
 // budget counts the bytes in flight of a server.
 type budget struct {
 	limits    *Limits
@@ -300,19 +307,22 @@ func (s *Server) chargeAnswer(x *exchange, body []byte, changed bool) error {
 
 // answerCharge returns a function that charges for the request's answer before the exchange has
 // it, and does not need the exchange, which a request that waits outlives; nil if nothing is charged.
-// chargeAnswer finds nothing left to charge then.
+// chargeAnswer finds nothing left to charge then. The function is good until the connection's next request.
 func (s *Server) answerCharge(x *exchange) func(body []byte) error {
-	if x.conn == nil {
+	c := x.conn
+	if c == nil {
 		return nil
 	}
-	c := x.conn
-	to, from := s.accountsOf(x)
-	return func(body []byte) error {
-		if len(body) <= freeBytes {
-			return nil
+	c.payer.to, c.payer.from = s.accountsOf(x)
+	if c.payer.charge == nil {
+		c.payer.charge = func(body []byte) error {
+			if len(body) <= freeBytes {
+				return nil
+			}
+			return s.budget.raise(c, c.payer.to, c.payer.from, answerPart, cap(body), false)
 		}
-		return s.budget.raise(c, to, from, answerPart, cap(body), false)
 	}
+	return c.payer.charge
 }
 
 // roomForAnswer refuses a change whose answer there would be no room for. It costs an

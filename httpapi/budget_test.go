@@ -122,19 +122,20 @@ func TestBudget_PagesThatWereWaitedFor(t *testing.T) {
 	}
 }
 
-// The memory of each answer from a snapshot is counted while its query has a turn.
-func TestBudget_PagesAreCountedByTheEngine(t *testing.T) {
+// The memory of each query's answer is counted while the query has its turn, if it takes one.
+func TestBudget_QueriesAreCountedByTheEngine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for method, want := range map[string]bool{"GET": true, "POST": false} {
+	for request, want := range map[string]bool{"GET " + things: true, "GET " + things + "/x": true, "POST " + things: false} {
+		method, path, _ := strings.Cut(request, " ")
 		counts := !want
 		b.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
 			counts = req.Charge != nil
 			return tracker.Reply{Outcome: tracker.NoContent}, nil
 		})
-		b.do(t, method, things, thingBody)
+		b.do(t, method, path, thingBody)
 		if counts != want {
-			t.Errorf("%s: the engine counts: %t", method, counts)
+			t.Errorf("%s: the engine counts: %t", request, counts)
 		}
 	}
 }

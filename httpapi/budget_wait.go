@@ -182,9 +182,14 @@ func (s *Server) charge(x *exchange, size int) int {
 		}
 		return size
 	}
-	charge, l := size*largeBodyCopies, &s.cfg.Limits
+	return s.atMost(x.account, size, size*largeBodyCopies)
+}
+
+// atMost returns what is charged for size bytes that are worth more, at most as much as there is.
+func (s *Server) atMost(kind accountKind, size, charge int) int {
+	l := &s.cfg.Limits
 	bounds := []int64{l.Bytes, l.WorkspaceBytes}
-	if x.account == anonymousAccount {
+	if kind == anonymousAccount {
 		bounds = []int64{l.Bytes, l.AnonymousBytes, l.AddressBytes}
 	}
 	for _, bound := range bounds {

@@ -243,7 +243,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.tools {
 		return s.serveTools(x, req, in.(*sessionToolsIn))
 	}
-	if rt.Op.FromSnapshot {
+	if rt.Op.Kind == tracker.Query {
 		req.Charge = s.answerCharge(x)
 	}
 	if rt.Op.LongPoll {

@@ -162,6 +162,7 @@ type conn struct {
 	owed     owed
 	owes     atomic.Bool
 	answered bool
+	payer    payer
 
 	// parked is the request that waits on the connection; nil: none.
 	parked atomic.Pointer[parked]

@@ -42,9 +42,8 @@ type sessionToolsIn struct {
 // deadline.
 const speakSlack = 2 * time.Second
 
-// maxToolActivities bounds the activities that read_session shows, in bytes. The answer has
-// them twice, the SDK writes some characters in six bytes and copies its answer several times,
-// and the budget of the workspace is charged only after that.
+// maxToolActivities bounds the activities that read_session shows, in bytes. The SDK copies its
+// answer several times: see toolCopies.
 const maxToolActivities = 1 << 20
 
 // serveTools answers a message to the tools of a session. The request is admitted and
@@ -68,7 +67,7 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 	if !served[m.method] {
 		return x.refuseMessage(m.unknownMethod(x.protocol()))
 	}
-	c := &toolCall{server: s, req: req, session: string(in.ID), issue: string(scope.IssueID), route: x.route, arguments: m.arguments}
+	c := &toolCall{server: s, req: req, session: string(in.ID), issue: string(scope.IssueID), route: x.route, arguments: m.arguments, charge: s.toolCharge(x)}
 	if t := s.tools.byName[m.tool]; t != nil && t.op.LongPoll {
 		if !s.await(x, c, t, m.arguments) {
 			return nil
@@ -148,7 +147,7 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	if wrong := m.wrongParams(out.status, out.body.Bytes()); wrong != nil {
 		return x.refuseMessage(wrong)
 	}
-	if err := s.chargeAnswer(x, out.body.Bytes(), m.method == methodCall && !isReading(m.tool)); err != nil {
+	if err := s.chargeMessage(x, out.body.Bytes(), m.method == methodCall && !isReading(m.tool)); err != nil {
 		return err
 	}
 	if c.replayed.Load() {
@@ -271,6 +270,8 @@ type toolCall struct {
 	session, issue string
 	// arguments are those of the tool. The SDK does not get them.
 	arguments []byte
+	// charge charges for the answer of a query, with the SDK's copies; nil if nothing is charged.
+	charge func(body []byte) error
 	// ready is the answer of a tool that was run before the SDK was asked.
 	ready *toolAnswer
 	// refusal is the error to answer the whole request with, instead of the SDK's answer.

@@ -206,7 +206,7 @@ func (c *toolCall) prepare(t *tool, arguments []byte) (*tracker.Request, any, er
 		return nil, nil, err
 	}
 	if t.op.Kind == tracker.Query {
-		req.Idempotency = nil
+		req.Idempotency, req.Charge = nil, c.charge
 	}
 	if poll, ok := in.(*tracker.PollSessionIn); ok {
 		poll.LimitActivities(maxToolActivities)

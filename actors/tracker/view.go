@@ -20,6 +20,7 @@ type View struct {
 	tails    *Tails
 	claimers ClaimersWaiting
 	final    bool // the operation must not wait any more
+	turnless bool // the query has to wait for a turn before it takes a snapshot
 	filters  listFilters
 }
 
@@ -31,7 +32,7 @@ func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
 // Renew makes v the view of another query. The caller renews storage's part; the
 // previous query must have ended.
 func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
-	v.Caller, v.Buf, v.now, v.lane, v.final, v.filters = caller, buf, now, nil, false, listFilters{}
+	v.Caller, v.Buf, v.now, v.lane, v.final, v.turnless, v.filters = caller, buf, now, nil, false, false, listFilters{}
 }
 
 // Configure sets the operator's settings; nil means the defaults.
@@ -43,8 +44,19 @@ func (v *View) Remember(t *Tails) { v.tails = t }
 // Finally tells the operation not to wait any more.
 func (v *View) Finally() { v.final = true }
 
+// ErrTurn is the error of a query that needs a snapshot and has no turn. It has answered nothing, and
+// the engine runs it again with a turn.
+var ErrTurn = errors.New("the query needs a turn")
+
+// WithoutTurn has a query that needs more than single look-ups end with ErrTurn. Most queries with
+// single look-ups never do, and take no turn for that reason.
+func (v *View) WithoutTurn() { v.turnless = true }
+
 // ofOneMoment runs read with a view whose look-ups all read the same snapshot.
 func (v *View) ofOneMoment(read func() error) (err error) {
+	if v.turnless {
+		return ErrTurn
+	}
 	release := v.Settle()
 	defer func() {
 		if failed := release(); failed != nil {
