@@ -101,7 +101,7 @@ func (g *group) takesChanges(asks *raft.AppendEntriesRequest) bool {
 		}
 		bytes += diskBytes(l)
 	}
-	return g.room.take(bytes)
+	return bytes == 0 || g.room.take(bytes)
 }
 
 // isRefused reports whether a node without room refuses a change of a request however small it is, unless

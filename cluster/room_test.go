@@ -177,7 +177,8 @@ func TestNoRoom_ChangesOfEarlierTerms(t *testing.T) {
 	want("rows that are small only as they are sent", true, refused(&raft.Log{Type: raft.LogCommand, Term: 8, Index: 101, Data: packed}))
 }
 
-// Changes that a node without room has in its log take none when they come again, alone or before others.
+// Changes that a node without room has in its log take none when they come again, alone or before others,
+// also when its spare room has become less than what they took.
 func TestNoRoom_ChangesThatComeAgain(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
@@ -219,12 +220,14 @@ func TestNoRoom_ChangesThatComeAgain(t *testing.T) {
 	}
 	b.spare.Store(diskBytes(one) + diskBytes(two))
 	b.spent.Store(true)
-	for i, step := range []struct {
+	claim := &raft.Log{Type: raft.LogCommand, Term: term + 1, Index: last + 3, Data: appendEntry(nil, entryClaim, term+1, "a")}
+	type step struct {
 		asks    uint64
 		entries []*raft.Log
 		refused bool
 		last    uint64 // of the log
-	}{
+	}
+	steps := []step{
 		{term + 1, known, false, last},
 		{term + 1, append(slices.Clone(known), one), false, one.Index},
 		{term + 1, []*raft.Log{one}, false, one.Index},
@@ -233,7 +236,13 @@ func TestNoRoom_ChangesThatComeAgain(t *testing.T) {
 		{term + 1, []*raft.Log{one, two}, false, two.Index},
 		{term + 1, []*raft.Log{one, two, three}, true, two.Index},
 		{term + 2, []*raft.Log{change(one.Index, term+1)}, true, two.Index}, // another one in the place of the first
-	} {
+		{term + 1, []*raft.Log{one, two}, false, two.Index},
+		{term + 1, []*raft.Log{one, two, claim}, false, claim.Index},
+	}
+	for i, step := range steps {
+		if i == len(steps)-2 {
+			b.spare.Store(diskBytes(one) / 2)
+		}
 		err := send(step.asks, step.entries...)
 		if _, now := log.Bounds(); step.refused != errors.Is(err, errNoRoom) || !step.refused && err != nil || now != step.last {
 			t.Errorf("step %d: %v, the log ends with %d, want %d", i, err, now, step.last)
