@@ -93,6 +93,12 @@ func (tx *Tx) settleWaiting(issue storage.ID, waiters waitersOf) error {
 	}
 	for i, pk := range keys {
 		if i == maxUnblockedSessions || tx.followers.moved >= maxFollowers || tx.written() > maxFollowed {
+			if waiters == waitersOfClosing {
+				// The timer tells sessions that are dispatched from now on by their ids.
+				if err := tx.endMillisecond(); err != nil {
+					return err
+				}
+			}
 			return tx.SetTimer(timerWhenReady, issue.String(), tx.now.Add(time.Millisecond))
 		}
 		if err := tx.moveWhenReady(pk[len(pk)-storage.ListedKeyLen:], closed); err != nil {
@@ -106,7 +112,7 @@ func (tx *Tx) settleWaiting(issue storage.ID, waiters waitersOf) error {
 // waitedAtClosing returns the first entries of the sessions that waited for a closed issue when it was closed.
 // keys are the first entries of all that wait for it. Those that wait for nothing else are among them: a
 // dispatch of a closed issue begins no such wait. Of the others, the newest come first. A session of the
-// same millisecond counts as one that was there: its caller hardly had the answer of the closing by then.
+// same millisecond was there: the closing has ended that millisecond (endMillisecond).
 func (tx *Tx) waitedAtClosing(issue storage.ID, keys [][]byte) ([][]byte, error) {
 	n := onlyBlocked(keys)
 	if n == len(keys) {

@@ -164,6 +164,35 @@ func TestWhenReady_DispatchedDuringAClosing(t *testing.T) {
 	f.verify()
 }
 
+// The clock of an owner may be behind that of the node that owned the workspace before it. All times are that of
+// the last id then, also that of a dispatch seconds after the closing.
+func TestWhenReady_DispatchedDuringAClosingWithAClockBehind(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	blocker, work, other := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
+	f.block(blocker.ID, work.ID)
+	before := f.dispatch(other.ID, DispatchIssueIn{})
+	behind := SessionOptions{QueuedAfter: queuedBehind(string(before.ID)), WhenReady: true}
+	var old []SessionID
+	for range maxUnblockedSessions + 10 {
+		old = append(old, f.dispatch(work.ID, DispatchIssueIn{SessionOptions: behind}).ID)
+	}
+	f.now = f.now.Add(-5 * time.Second)
+	f.close(work.ID)
+	f.now = f.now.Add(3 * time.Second)
+	late := f.dispatch(work.ID, DispatchIssueIn{SessionOptions: behind}).ID
+	f.pass(10 * time.Second)
+	for _, id := range old {
+		if got := f.session(id).Status; got != SessionCanceled {
+			t.Errorf("a session that was there at the closing is %s", got)
+		}
+	}
+	if got := f.session(late).Status; got != SessionWaiting {
+		t.Errorf("a session that was dispatched after the closing is %s: %v", got, f.said(late))
+	}
+	f.verify()
+}
+
 // An issue that is opened again before the timer has canceled the last of its waiting sessions keeps those that
 // are left.
 func TestWhenReady_OpenedDuringAClosing(t *testing.T) {
