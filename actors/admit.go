@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,14 +20,7 @@ const maxCredential = 512
 // NOT_FOUND (no such workspace, or not for this caller), FORBIDDEN or UNAVAILABLE, each with
 // Unadmitted set.
 func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
-	err := e.admit(req, op)
-	var told *tracker.Error
-	if err == nil || !errors.As(err, &told) {
-		return err
-	}
-	refusal := *told
-	refusal.Unadmitted = true
-	return &refusal
+	return tracker.Unadmitted(e.admit(req, op))
 }
 
 func (e *Engine) admit(req *tracker.Request, op *tracker.Op) error {

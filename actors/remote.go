@@ -99,6 +99,7 @@ type stepError struct {
 	Moved      bool          `json:"moved,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
 	ReadOnly   string        `json:"readOnly,omitempty"`
+	Unadmitted bool          `json:"unadmitted,omitempty"`
 	// Outcome replaces the details of UNAVAILABLE, whose type JSON does not keep.
 	Outcome string `json:"outcome,omitempty"`
 }
@@ -212,7 +213,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 // clientError returns the error as the operation returned it.
 func (s *stepError) clientError() *tracker.Error {
 	err := s.Error
-	err.RetryAfter, err.Moved, err.Reason, err.ReadOnly = s.RetryAfter, s.Moved, s.Reason, s.ReadOnly
+	err.RetryAfter, err.Moved, err.Reason, err.ReadOnly, err.Unadmitted = s.RetryAfter, s.Moved, s.Reason, s.ReadOnly, s.Unadmitted
 	if s.Outcome != "" {
 		err.Details = tracker.OutcomeDetails{Outcome: s.Outcome}
 	}
@@ -257,6 +258,6 @@ func (e *Engine) stepError(c *stepCall, err error) *stepError {
 		e.log.Error("a step for another node failed", "operation", c.Op, "request", c.Request, "error", err)
 		failure = &tracker.Error{Code: tracker.CodeInternal, Message: "The service failed to carry out a part of the request.", Hint: "Report the request id to the operator if it happens again."}
 	}
-	s := &stepError{Error: *failure, RetryAfter: failure.RetryAfter, Moved: failure.Moved, Reason: failure.Reason, ReadOnly: failure.ReadOnly, Outcome: outcome(failure)}
+	s := &stepError{Error: *failure, RetryAfter: failure.RetryAfter, Moved: failure.Moved, Reason: failure.Reason, ReadOnly: failure.ReadOnly, Unadmitted: failure.Unadmitted, Outcome: outcome(failure)}
 	return s
 }

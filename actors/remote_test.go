@@ -139,6 +139,7 @@ func TestStepError_SurvivesTheWay(t *testing.T) {
 	for _, told := range []*tracker.Error{
 		tracker.Moved("elsewhere"), tracker.OutcomeUnknown("lost"), tracker.NotFound("workspace"), tracker.Conflict("taken", "choose"),
 		{Code: tracker.CodeUnauthorized, Message: "m", Hint: "h", Reason: "invalid_client"},
+		{Code: tracker.CodeForbidden, Message: "m", Hint: "h", Unadmitted: true},
 		{Code: tracker.CodeUnavailable, Message: "m", Hint: "h", Details: tracker.OutcomeDetails{Outcome: "not_applied"}, RetryAfter: time.Second, ReadOnly: "service"},
 	} {
 		sent, err := json.Marshal(stepAnswer{Error: b.engine.stepError(&stepCall{}, told)})

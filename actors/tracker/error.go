@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -47,6 +48,17 @@ type Error struct {
 	// Reason is the code that a standard prescribes for the failure: the error of RFC
 	// 6749, the scimType of RFC 7644.
 	Reason string `json:"-"`
+}
+
+// Unadmitted returns an error as one of the caller's rights: see Error.Unadmitted.
+func Unadmitted(err error) error {
+	var told *Error
+	if err == nil || !errors.As(err, &told) {
+		return err
+	}
+	refusal := *told
+	refusal.Unadmitted = true
+	return &refusal
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }

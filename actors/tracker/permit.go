@@ -239,7 +239,7 @@ func (tx *Tx) admit(op *Op, req *Request, in any) error {
 		return fmt.Errorf("%s: the permit is for another workspace", op.Name)
 	}
 	if req.permit.basis == basisAdmission && op.Needs.Level >= Read {
-		return tx.stillMay(op)
+		return Unadmitted(tx.stillMay(op))
 	}
 	return nil
 }
