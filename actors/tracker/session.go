@@ -131,6 +131,8 @@ type sessionInner struct {
 	// ended its wait, until the next claim.
 	Wait    *sessionWait `json:"wait,omitempty"`
 	WokenBy []WokenBy    `json:"wokenBy,omitempty"`
+	// Answered is set by a reply, until an agent asks again or a wait for a reply takes it.
+	Answered bool `json:"answered,omitempty"`
 	// Usage is the sum of what its agents have used; nil for nothing.
 	Usage *Usage `json:"usage,omitempty"`
 	// Plan is set if the session has a plan.

@@ -100,6 +100,9 @@ func (c *sessionChange) add(a *Activity) error {
 		in.First++
 	}
 	in.LastActivity, in.LastType = a.ID, a.Type
+	if a.Type == ActivityElicitation {
+		in.Answered = false
+	}
 	c.progress = true
 	return nil
 }

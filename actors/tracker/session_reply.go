@@ -45,6 +45,9 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	if err := c.logActivity(ActivityResponse, in.Message); err != nil {
 		return Reply{}, err
 	}
+	// An agent may wait for the reply only later, or another one in the next attempt. Before the
+	// first claim no agent has asked.
+	c.s.Inner.Answered = len(met) == 0 && c.s.Inner.Claims > 0
 	if len(met) > 0 {
 		if err := c.meet(met); err != nil {
 			return Reply{}, err

@@ -220,6 +220,9 @@ func (tx *Tx) isMet(s *sessionRecord, c *WaitCondition) (bool, error) {
 	if at := snooze(&c.After); c.After != "" {
 		return !at.Time().After(tx.now), nil
 	}
+	if c.Reply {
+		return s.Inner.Answered, nil
+	}
 	kind, id := c.indexed(s)
 	switch kind {
 	case waitSession:
@@ -282,6 +285,9 @@ func (c *sessionChange) meet(met []int) error {
 	var by []WokenBy
 	for _, i := range met {
 		w.Met[i] = true
+		if w.Conditions[i].Reply {
+			c.s.Inner.Answered = false
+		}
 		by = append(by, WokenBy{w.Conditions[i], At(c.tx.now)})
 	}
 	c.s.Inner.Wait = &w
