@@ -175,7 +175,7 @@ func takeSessionState(im *importing, data []byte) error {
 	before := s.Inner
 	s.Inner = t.sessionInner
 	s.Inner.First, s.Inner.Last, s.Inner.LastActivity, s.Inner.LastType = before.First, before.Last, before.LastActivity, before.LastType
-	s.Inner.Lanes, s.Inner.Stale, s.Inner.Final, s.Inner.Retried, s.Inner.Plan = nil, nil, nil, nil, before.Plan
+	s.Inner.Lanes, s.Inner.Stale, s.Inner.Final, s.Inner.Retried, s.Inner.RetriedBy, s.Inner.Plan = nil, nil, nil, nil, "", before.Plan
 	if err := im.checkState(&s); err != nil {
 		return err
 	}

@@ -137,9 +137,10 @@ type sessionInner struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// Plan is set if the session has a plan.
 	Plan bool `json:"plan,omitempty"`
-	// Retried is the hash of the report of a failure after which the session is queued
-	// again, until it is claimed.
-	Retried []byte `json:"retried,omitempty"`
+	// Retried is the hash of the last report of a failure after which the session was queued
+	// again, and RetriedBy the id of the actor that sent it.
+	Retried   []byte `json:"retried,omitempty"`
+	RetriedBy string `json:"retriedBy,omitempty"`
 
 	// First and Last are the sequence numbers of the stored activities; Last is 0 if
 	// there are none. LastActivity and LastType are the id and type of the last one.

@@ -355,7 +355,7 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) (*sessionRecord, []
 	if err := c.beginAttempt(); err != nil {
 		return nil, nil, err
 	}
-	s.FailureReason, s.Inner.Retried, s.Inner.WokenBy = nil, nil, nil
+	s.FailureReason, s.Inner.WokenBy = nil, nil
 	s.Inner.Lease = &sessionLease{HolderID: tx.Caller.ID, HolderType: tx.Caller.Type, Seconds: leaseSeconds}
 	c.renew()
 	c.retireLanes()

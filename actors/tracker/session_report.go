@@ -92,8 +92,8 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 		}
 		return tx.withBudget(reply, &row.Value)
 	}
-	if row.Value.Status == SessionCreated && bytes.Equal(row.Value.Inner.Retried, hash) {
-		return Reply{}, row.Value.conflict("The session was reported to have failed, and is queued again.", "This report was taken already. Claim again for other work.")
+	if tx.repeatsFailure(&row.Value, hash) {
+		return Reply{}, row.Value.conflict("The session was reported to have failed, and was queued again.", "This report was taken already. Claim again for other work.")
 	}
 	c, err := tx.changeSession(row)
 	if err != nil {

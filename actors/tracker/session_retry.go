@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -164,11 +165,29 @@ func (c *sessionChange) failed(in *ReportSessionIn, hash []byte) error {
 	}
 	// The next attempt has none of the results that this one reported.
 	s.Result, s.StructuredResult, s.ResultSchemaErrors = nil, nil, nil
-	s.Inner.Retried = hash
+	s.Inner.Retried, s.Inner.RetriedBy = hash, c.tx.Caller.ID
 	if err := c.tryAgain(); err != nil {
 		return err
 	}
 	return c.logActivity(ActivityError, message)
+}
+
+// repeatsFailure reports whether a report, of which this is the hash, is a repeat of the failure
+// after which the session was queued again. It must not end the attempt of another claimer. A
+// claimer that fails again in the same way is not told apart by the hash, only by its claim.
+func (tx *Tx) repeatsFailure(s *sessionRecord, hash []byte) bool {
+	in := &s.Inner
+	if !bytes.Equal(in.Retried, hash) {
+		return false
+	}
+	again := tx.Caller.Lane == nil && tx.Caller.ID == in.RetriedBy
+	switch last := in.Attempt; {
+	case s.Status == SessionCreated:
+		return again || last == nil || last.End == AttemptFailed // not claimed since
+	case in.Lease != nil || in.Wait != nil:
+		return again && last != nil && last.ClaimerID != tx.Caller.ID
+	}
+	return false
 }
 
 // maxRetold limits the part of a failed attempt's result that is kept in the log, in

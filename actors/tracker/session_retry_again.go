@@ -48,7 +48,7 @@ func (c *sessionChange) putBack() error {
 	}
 	s.Result, s.StructuredResult, s.ResultSchemaErrors = nil, nil, nil
 	s.FailureReason, s.DeadLetteredAt = nil, nil
-	s.Inner.Attempts, s.Inner.Final, s.Inner.Retried = 0, nil, nil
+	s.Inner.Attempts, s.Inner.Final, s.Inner.Retried, s.Inner.RetriedBy = 0, nil, nil, ""
 	s.Inner.StartedAt, s.Inner.QueuedAt = "", At(c.tx.now)
 	s.Inner.External = false // nobody is at a registered session any more: it is queued like others
 	if s.Inner.Claims > 0 {

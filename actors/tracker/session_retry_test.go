@@ -92,6 +92,74 @@ func TestRetry_AfterFailuresWithBackoff(t *testing.T) {
 	f.verify()
 }
 
+// The report of a failure may be repeated when another claimer has the session. It must not end
+// the attempt of that one.
+func TestRetry_RepeatedReportOfAnEarlierClaimer(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]struct {
+		goesOn func(f *agentFixture, c ClaimedSession)
+		status SessionStatus
+	}{
+		"running": {func(*agentFixture, ClaimedSession) {}, SessionRunning},
+		"waiting": {func(f *agentFixture, c ClaimedSession) {
+			f.run(c.LaneToken, ReportSession, &ReportSessionIn{ID: c.Session.ID, Status: Some(SessionWaiting), WaitFor: Some(anyOf(WaitCondition{Reply: true}))})
+		}, SessionWaiting},
+		"queued again": {func(f *agentFixture, c ClaimedSession) {
+			f.run(c.LaneToken, ReleaseSession, &ReleaseSessionIn{ID: c.Session.ID, ReleaseFields: ReleaseFields{Reason: "Later."}})
+		}, SessionCreated},
+	} {
+		f := newAgentFixture(t)
+		s := f.dispatch(f.work(PriorityLow).ID, retrying(RetryIn{On: Some([]string{"failed"})}))
+		_, member := f.testService.member(f.home, RoleMember, "write")
+		failed := func(credential string) error { return f.report(credential, s.ID, SessionFailed) }
+		if _, err := f.try(member, ClaimSessions, &ClaimSessionsIn{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := failed(member); err != nil {
+			t.Fatal(err)
+		}
+		c := f.claimOne()
+		next.goesOn(f, c)
+		err := failed(member)
+		if got := f.session(s.ID); err == nil || got.Status != next.status {
+			t.Errorf("%s: %v, and the session is %s", name, err, got.Status)
+			continue
+		}
+		wantConflict(t, err, next.status, next.status == SessionRunning)
+		f.verify()
+		// Another actor may end the attempt, as ever.
+		if next.status != SessionCreated {
+			if err := failed(f.admin); err != nil {
+				t.Errorf("%s: reported by an admin: %v", name, err)
+			}
+		}
+		f.verify()
+	}
+}
+
+// A claimer may fail twice in the same way, with its own token or with the lane token.
+func TestRetry_FailsTwiceInTheSameWay(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, retrying(RetryIn{MaxAttempts: Some(int64(5)), On: Some([]string{"failed"})}))
+	_, member := f.testService.member(f.home, RoleMember, "write")
+	for n := range 4 {
+		c := decode[ClaimedSessions](t, f.run(member, ClaimSessions, &ClaimSessionsIn{}).Body).Sessions[0]
+		credential := member
+		if n%2 == 1 {
+			credential = c.LaneToken
+		}
+		if err := f.report(credential, s.ID, SessionFailed); err != nil {
+			t.Fatalf("failure %d: %v", n+1, err)
+		}
+		wantConflict(t, f.report(credential, s.ID, SessionFailed), SessionCreated, false)
+		f.verify()
+	}
+	if got := fmt.Sprint(f.ends(s.ID)); got != "[failed failed failed failed]" {
+		t.Error(got)
+	}
+}
+
 func TestRetry_WhatIsNotRetried(t *testing.T) {
 	t.Parallel()
 	both := RetryIn{On: Some([]string{"failed", "lapsed"})}

@@ -58,7 +58,7 @@ var transferSessionStates = transferKind{
 			return nil, goneFrom("a session", err)
 		}
 		t := transferredState{row.Value.ID, row.Value.Inner}
-		t.Lanes, t.Stale, t.Final, t.Retried = nil, nil, nil, nil
+		t.Lanes, t.Stale, t.Final, t.Retried, t.RetriedBy = nil, nil, nil, nil, ""
 		t.Attempt = t.Attempt.renumbered(t.First)
 		t.Plan = false // the session has it
 		if row.Value.Status == SessionCreated {
