@@ -187,8 +187,8 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 	})
 }
 
-// changeNamed changes the issues with these keys and returns those that were changed.
-// It stops when the batch is full.
+// changeNamed changes the issues with these keys, except archived ones, and returns those that
+// were changed. It stops when the batch is full.
 func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []IssueID, err error) {
 	work := tx.newWorkBudget()
 	for _, pk := range keys {
@@ -199,11 +199,18 @@ func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []Issu
 		if err != nil {
 			return nil, fmt.Errorf("read an issue: %w", err)
 		}
-		if row == nil || row.Value.ArchivedAt != nil {
+		if row == nil {
 			continue
 		}
 		changed := *row
 		if !change(&changed.Value) {
+			continue
+		}
+		if row.Value.ArchivedAt != nil {
+			// The issue stays as it is (Decision 72). Its sessions go on, and may wait for this.
+			if err := tx.waitEffect(&issueWrite{old: row, new: &changed}); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		if _, err := tx.writeIssue(row, &changed); err != nil {
