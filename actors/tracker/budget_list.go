@@ -12,7 +12,7 @@ type BudgetList struct {
 }
 
 // ListBudgets lists the budgets, without those of issues that the caller may not see.
-var ListBudgets = NewQuery[None, BudgetList]("ListBudgets", "List the budgets", Needs{Level: Read}, listBudgets, FromSnapshot)
+var ListBudgets = NewQuery[None, BudgetList]("ListBudgets", "List the budgets", Needs{Read, "sessions"}, listBudgets, FromSnapshot)
 
 func listBudgets(v *View, _ *None) (Reply, error) {
 	list := BudgetList{Budgets: []Budget{}}

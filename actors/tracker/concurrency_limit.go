@@ -109,7 +109,7 @@ func deleteConcurrencyLimit(tx *Tx, in *ConcurrencyLimitIn) (Reply, error) {
 }
 
 // ListConcurrencyLimits lists the limits of concurrency keys, in the order of the keys.
-var ListConcurrencyLimits = NewQuery[None, ConcurrencyLimitList]("ListConcurrencyLimits", "List the limits of concurrency keys", Needs{Level: Read}, listConcurrencyLimits, FromSnapshot)
+var ListConcurrencyLimits = NewQuery[None, ConcurrencyLimitList]("ListConcurrencyLimits", "List the limits of concurrency keys", Needs{Read, "sessions"}, listConcurrencyLimits, FromSnapshot)
 
 func listConcurrencyLimits(v *View, _ *None) (Reply, error) {
 	list := ConcurrencyLimitList{Limits: []ConcurrencyLimit{}}

@@ -226,7 +226,7 @@ var endHoldOp = NewCommand[TimerIn, None]("EndHold", "End a hold at its time", N
 })
 
 // ListHolds lists the holds that have not ended.
-var ListHolds = NewQuery[None, HoldList]("ListHolds", "List holds", Needs{Level: Read}, listHolds, FromSnapshot)
+var ListHolds = NewQuery[None, HoldList]("ListHolds", "List holds", Needs{Read, "sessions"}, listHolds, FromSnapshot)
 
 func listHolds(v *View, _ *None) (Reply, error) {
 	list := HoldList{Holds: []Hold{}}
