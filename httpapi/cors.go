@@ -124,12 +124,17 @@ func (s *Server) finish(x *exchange, from []byte) {
 	}
 }
 
-// appendSharing appends the headers of finish to the head of a stream of events.
+// appendSharing appends the headers of finish to the head of a stream.
 func (s *Server) appendSharing(b []byte, x *exchange) []byte {
-	if len(s.origins) == 0 {
-		return b
+	encoded := encodable([]byte(x.streamMedia()))
+	switch {
+	case len(s.origins) > 0 && encoded:
+		b = append(append(b, "\r\nVary: "...), valueVariesTwofold...)
+	case len(s.origins) > 0:
+		b = append(append(b, "\r\nVary: "...), valueVariesOrigin...)
+	case encoded:
+		b = append(append(b, "\r\nVary: "...), valueVariesCoding...)
 	}
-	b = append(b, "\r\nVary: Origin"...)
 	if origin := s.origins.of(&x.ctx.Request.Header); origin != nil {
 		b = append(append(b, "\r\nAccess-Control-Allow-Origin: "...), origin...)
 		b = append(append(b, "\r\nAccess-Control-Expose-Headers: "...), valueExposed...)

@@ -419,8 +419,11 @@ func (t *forwarding) head(to *fasthttp.RequestHeader) {
 	x := t.x
 	x.ctx.Request.Header.CopyTo(to)
 	// Trailer goes too: fasthttp writes none of the headers that it names, also none of this node.
-	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, fasthttp.HeaderTrailer, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerLooked, headerClient, headerTraceparent, headerTracestate, string(markOversize)} {
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, fasthttp.HeaderTrailer, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerLooked, headerClient, headerCoding, headerTraceparent, headerTracestate, string(markOversize)} {
 		to.Del(name)
+	}
+	if coding := x.linesCoding(); coding != codingNone {
+		to.SetBytesV(headerCoding, codingNames[coding])
 	}
 	if addr := t.server.client(x); addr.IsValid() {
 		var text [64]byte

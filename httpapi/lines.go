@@ -21,6 +21,7 @@ type lines struct {
 	from    netip.Addr // the address that it counts for
 	request string
 	chunked bool
+	coding  coding
 	// begun is set by who closes the source: the goroutine, or End if it comes first.
 	begun, ended atomic.Bool
 }
@@ -49,7 +50,10 @@ func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
 	if err != nil {
 		return err
 	}
-	l := &lines{server: s, conn: x.conn, source: source, from: x.takeShare(), request: x.id, chunked: x.chunked()}
+	l := &lines{server: s, conn: x.conn, source: source, from: x.takeShare(), request: x.id, chunked: x.chunked(), coding: x.linesCoding()}
+	if l.coding != codingNone {
+		x.ctx.Response.Header.SetContentEncodingBytes(codingNames[l.coding])
+	}
 	s.detach(x, l, func() {
 		if !l.begun.Swap(true) {
 			go l.run()
@@ -64,30 +68,63 @@ func (l *lines) run() {
 	defer l.End()
 	closeSource := sync.OnceFunc(l.source.Close)
 	defer closeSource()
+	next, err := l.blocks()
+	if err != nil {
+		l.cutOff(err)
+		return
+	}
 	var text []byte
 	for !l.ended.Load() {
-		block, err := l.source.Next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			l.server.cfg.Logger.Error("an answer was cut off", "request", l.request, "error", describe(err))
+		block, last, err := next()
+		if err != nil {
+			l.cutOff(err)
 			return
 		}
-		last := err != nil
+		text = text[:0]
 		switch {
-		case !l.chunked && last:
-			return
 		case !l.chunked:
-			text = append(text[:0], block...)
-		case last:
-			closeSource() // a client that has it all may ask for the next
-			text = append(text[:0], "0\r\n\r\n"...)
-		default:
-			text = append(strconv.AppendInt(text[:0], int64(len(block)), 16), "\r\n"...)
+			text = append(text, block...)
+		case len(block) > 0: // an empty chunk would be the last
+			text = append(strconv.AppendInt(text, int64(len(block)), 16), "\r\n"...)
 			text = append(append(text, block...), "\r\n"...)
+		}
+		if last {
+			closeSource() // a client that has it all may ask for the next
+			if l.chunked {
+				text = append(text, "0\r\n\r\n"...)
+			}
 		}
 		if !writeSlowly(l.conn.Conn, text, l.server.cfg.WriteTimeout) || last {
 			return
 		}
 	}
+}
+
+// blocks returns a function that returns the blocks to send, one after another, in the coding of
+// the answer. The last one may be empty.
+func (l *lines) blocks() (next func() (block []byte, last bool, err error), err error) {
+	var encoder *linesEncoder
+	if l.coding != codingNone {
+		if encoder, err = newLinesEncoder(l.coding); err != nil {
+			return nil, err
+		}
+	}
+	return func() ([]byte, bool, error) {
+		block, err := l.source.Next()
+		last := errors.Is(err, io.EOF)
+		if last {
+			block, err = nil, nil
+		}
+		if err == nil && encoder != nil {
+			block, err = encoder.next(block, last)
+		}
+		return block, last, err
+	}, nil
+}
+
+// cutOff logs why the answer is not whole.
+func (l *lines) cutOff(err error) {
+	l.server.cfg.Logger.Error("an answer was cut off", "request", l.request, "error", describe(err))
 }
 
 // End implements ending.

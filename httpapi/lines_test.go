@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -8,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
 
 const linesPath = "/w/" + workspaceID + "/lines"
@@ -40,13 +44,14 @@ func newFakeLines(err error) *fakeLines {
 	return f
 }
 
-func getLines(t *testing.T, addr string) (status int, header http.Header, body []byte, err error) {
+func getLines(t *testing.T, addr, accept string) (status int, header http.Header, body []byte, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+linesPath, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Accept-Encoding", accept)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +74,7 @@ func TestLines_ComeWholeOrAreCutOff(t *testing.T) {
 			f := newFakeLines(failure)
 			owner.engine.lines = f
 			want := strings.Join(f.blocks, "")
-			status, header, body, err := getLines(t, b.addr)
+			status, header, body, err := getLines(t, b.addr, "identity")
 			if status != http.StatusOK || header.Get("Content-Type") != "application/x-ndjson" {
 				t.Errorf("the answer is %d with %v", status, header)
 			}
@@ -81,5 +86,78 @@ func TestLines_ComeWholeOrAreCutOff(t *testing.T) {
 			}
 			f.closed.Wait()
 		}
+	}
+}
+
+// Lines are compressed for clients that take it, whichever node they ask, and an answer that was cut
+// off is noticed.
+func TestLines_AreCompressed(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []bool{false, true} {
+		failure := io.EOF
+		if cut {
+			failure = errors.New("the disk is gone")
+		}
+		a := newAtlas("b")
+		entry, owner := a.join(t, "a"), a.join(t, "b")
+		for _, b := range []*bundle{owner, entry} {
+			for accept, want := range map[string]string{"gzip": "gzip", "gzip, zstd": "zstd", "br": "", "zstd;q=0": ""} {
+				f := newFakeLines(failure)
+				owner.engine.lines = f
+				content := strings.Join(f.blocks, "")
+				status, header, body, err := getLines(t, b.addr, accept)
+				f.closed.Wait()
+				if status != http.StatusOK || header.Get("Content-Encoding") != want || header.Get("Vary") != "Accept-Encoding" || (err != nil) != cut {
+					t.Errorf("%q: %d, %v, %v", accept, status, header, err)
+				}
+				if want != "" && len(body) > len(content)/10 {
+					t.Errorf("%q: %d bytes of %d", accept, len(body), len(content))
+				}
+				// The blocks that came can be unpacked.
+				if got := unpacked(t, want, body, cut); got != content {
+					t.Errorf("%q: %d bytes of content, want %d", accept, len(got), len(content))
+				}
+			}
+		}
+	}
+}
+
+// unpacked returns the content of lines; it must lack its end if the answer was cut off.
+func unpacked(t *testing.T, coding string, body []byte, cut bool) string {
+	t.Helper()
+	var r io.Reader = bytes.NewReader(body)
+	var err error
+	switch coding {
+	case "gzip":
+		r, err = gzip.NewReader(r)
+	case "zstd":
+		r, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(r)
+	if (err != nil) != (cut && coding != "") {
+		t.Errorf("%s ends with %v", coding, err)
+	}
+	return string(content)
+}
+
+// A node of an older version passes the client's Accept-Encoding on, and would send its client no
+// Content-Encoding.
+func TestLines_ArePlainForNodesThatNameNoCoding(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	owner := a.join(t, "b")
+	f := newFakeLines(io.EOF)
+	owner.engine.lines = f
+	want := strings.Join(f.blocks, "")
+	a.mu.Lock()
+	between := a.at["b"]
+	a.mu.Unlock()
+	_, header, body, err := getLines(t, between, "gzip")
+	f.closed.Wait()
+	if err != nil || header.Get("Content-Encoding") != "" || string(body) != want {
+		t.Errorf("%v, %v, %d bytes", header, err, len(body))
 	}
 }

@@ -186,6 +186,9 @@ func (s *Server) streamHead(x *exchange) []byte {
 	if len(owner) > 0 {
 		b = append(append(b, "\r\n"+headerOwner+": "...), owner...)
 	}
+	if coding := x.ctx.Response.Header.ContentEncoding(); len(coding) > 0 { // also that of another node
+		b = append(append(b, "\r\nContent-Encoding: "...), coding...)
+	}
 	b = x.appendRate(b)
 	b = s.appendSharing(b, x)
 	if x.chunked() {
