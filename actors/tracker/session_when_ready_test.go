@@ -165,9 +165,17 @@ func TestWhenReady_DispatchedDuringAClosing(t *testing.T) {
 }
 
 // The clock of an owner may be behind that of the node that owned the workspace before it. All times are that of
-// the last id then, also that of a dispatch seconds after the closing.
+// the last id then, also that of a dispatch seconds after the closing; or ids are still of an hour in which the clock
+// was ahead.
 func TestWhenReady_DispatchedDuringAClosingWithAClockBehind(t *testing.T) {
 	t.Parallel()
+	for _, by := range [...]time.Duration{5 * time.Second, time.Hour} {
+		t.Run(by.String(), func(t *testing.T) { t.Parallel(); testDispatchedDuringAClosing(t, by) })
+	}
+}
+
+// testDispatchedDuringAClosing closes an issue when the clock is behind by so much.
+func testDispatchedDuringAClosing(t *testing.T, by time.Duration) {
 	f := newAgentFixture(t)
 	blocker, work, other := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
 	f.block(blocker.ID, work.ID)
@@ -177,7 +185,7 @@ func TestWhenReady_DispatchedDuringAClosingWithAClockBehind(t *testing.T) {
 	for range maxUnblockedSessions + 10 {
 		old = append(old, f.dispatch(work.ID, DispatchIssueIn{SessionOptions: behind}).ID)
 	}
-	f.now = f.now.Add(-5 * time.Second)
+	f.now = f.now.Add(-by)
 	f.close(work.ID)
 	f.now = f.now.Add(3 * time.Second)
 	late := f.dispatch(work.ID, DispatchIssueIn{SessionOptions: behind}).ID

@@ -76,14 +76,14 @@ func (tx *Tx) NewID() (storage.ID, error) {
 	return id, nil
 }
 
-// endMillisecond has all ids that later commands make be of a later millisecond than this command, whatever the
+// endMillisecond has all ids that later commands make be of a later millisecond than tx.order, whatever the
 // owner's clock says.
 func (tx *Tx) endMillisecond() error {
 	clock, err := tx.buffer.counters.change(tx, counterKey{table: clockTable})
 	if err != nil {
 		return err
 	}
-	clock.n = max(clock.n, uint64(tx.now.UnixMilli()+1)<<12)
+	clock.n = max(clock.n, uint64(tx.order.UnixMilli()+1)<<12)
 	return nil
 }
 
