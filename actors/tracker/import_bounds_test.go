@@ -55,3 +55,33 @@ func TestImport_BoundsAgentsAndSessions(t *testing.T) {
 	}
 	w.verify()
 }
+
+// An issue has at most maxActiveSessions that have not ended: a change of the issue goes through no more.
+func TestImport_BoundsTheUnfinishedSessionsOfAnIssue(t *testing.T) {
+	t.Parallel()
+	const team, issue = "01935000-0001-7000-8000-0000000000bb", "01935001-0001-7000-8000-000000000000"
+	w := newLineImport(t)
+	for _, line := range [][2]string{{"team", fmt.Sprintf(importedTeam, team, "ENG")}, {"issue", fmt.Sprintf(importedIssue, 1, team, 1, "ENG-1")}} {
+		if err := w.line(line[0], line[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := func(n int, status SessionStatus) error {
+		return w.line("session", fmt.Sprintf(`{"id":"01935003-0001-7%03x-8000-000000000000","issueId":%q,"agentId":"a","provider":"p","actorId":"x","actorType":"user",`+
+			`"status":%q,"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`, n, issue, status))
+	}
+	for n := range maxActiveSessions {
+		if err := session(n, SessionCreated); err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	wantLineFault(t, session(maxActiveSessions, SessionCreated), fmt.Sprintf("has %d sessions that have not ended", maxActiveSessions))
+	if err := session(maxActiveSessions, SessionCompleted); err != nil {
+		t.Error(err)
+	}
+	if err := w.end(); err != nil {
+		t.Fatal(err)
+	}
+	w.must(w.home.Token.Secret, w.home.Workspace.ID, PatchIssue, &PatchIssueIn{ID: issue, IssuePatch: IssuePatch{IssueFields: IssueFields{Priority: Some(PriorityUrgent)}}}, "")
+	w.verify()
+}

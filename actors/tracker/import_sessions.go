@@ -29,6 +29,15 @@ func takeSession(im *importing, data []byte) error {
 	if err := im.completeSession(&s); err != nil {
 		return err
 	}
+	if !s.Status.Ended() {
+		full, err := im.tx.isFull(s.issue())
+		if err != nil {
+			return err
+		}
+		if full {
+			return im.refuse("The issue %s has %d sessions that have not ended, the most there can be.", s.IssueID, maxActiveSessions)
+		}
+	}
 	s.Inner.Plan = public.Plan != nil
 	if err := restore(im, &sessions, &s); err != nil {
 		return err
