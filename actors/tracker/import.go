@@ -400,7 +400,7 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 	}
 	record.State = ImportDone
 	im.tx.Writer().MarkDirty(DirtyAccess) // see Caller.Importing
-	if err := im.tx.resumeWhenReady(); err != nil {
+	if err := im.tx.resumeWaits(); err != nil {
 		return err
 	}
 	return im.tx.resumeLeases()

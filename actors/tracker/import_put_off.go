@@ -53,48 +53,6 @@ func (tx *Tx) putOff(in *TimerIn) (bool, error) {
 	return true, tx.SetTimer(in.Kind, in.Subject, at)
 }
 
-// timerImportedWaits goes through the sessions with whenReady once an import is done. Its subject is
-// the issue from which on it goes, or empty.
-const timerImportedWaits = "import.ready"
-
-// resumeWhenReady has the sessions moved on that wait for issues which nothing blocks. A file that
-// an earlier version exported between two batches of a release does not say which they are.
-func (tx *Tx) resumeWhenReady() error {
-	some, err := tx.any(sessionWhenReady)
-	if err != nil || !some {
-		return err
-	}
-	return tx.SetTimer(timerImportedWaits, "", tx.now.Add(time.Millisecond))
-}
-
-// maxImportedWaits is the number of issues that one command looks at.
-const maxImportedWaits = 200
-
-// settleImportedOp moves the sessions on that an import has left waiting for issues which nothing
-// blocks.
-var settleImportedOp = NewCommand[TimerIn, None]("SettleImported", "Move on the sessions that waited for imported issues", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
-	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
-		return Reply{}, err
-	}
-	from, _ := storage.ParseID(in.Subject)
-	at := from[:]
-	for looked := 0; ; looked++ {
-		keys, err := tx.rowKeysFrom(sessionWhenReady, nil, at, 1)
-		if err != nil || len(keys) == 0 {
-			return Reply{Outcome: NoContent}, err
-		}
-		issue := storage.ID(keys[0][:len(from)])
-		if looked == maxImportedWaits || tx.followers.moved >= maxUnblockedSessions || tx.written() > maxFollowed {
-			// See sessionHasEnded for the millisecond.
-			return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, issue.String(), tx.now.Add(time.Millisecond))
-		}
-		if err := tx.settleUnblocked(issue); err != nil {
-			return Reply{}, err
-		}
-		at = append(issue[:], 0xff) // behind all entries of the issue
-	}
-}, Prompt)
-
 // resumeLeases sets the timer of leases to the first check that was put off. The timers of
 // single sessions find the end of the import themselves.
 func (tx *Tx) resumeLeases() error {

@@ -56,6 +56,9 @@ func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, predecessor 
 		report(sessions.Name, pk, "waits for session %s, which is not there or came later", predecessor)
 	case before.Value.Status.Ended():
 		told, err := v.Has(timerTable, timerKey(nil, timerSessionFollowers, string(predecessor)))
+		if err == nil && !told {
+			told, err = v.Has(timerTable, storage.Key(nil).Str(timerImportedWaits))
+		}
 		if err != nil {
 			return err
 		}
