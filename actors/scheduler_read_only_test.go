@@ -53,14 +53,15 @@ func (b *testEngine) operator(workspace storage.ID, op *tracker.Op, in any) {
 // when the mode has ended, and is no failure meanwhile.
 func TestScheduler_StartedTimersWaitInReadOnlyMode(t *testing.T) {
 	t.Parallel()
+	moves := tracker.ReadOnlyIn{Reason: "It moves."}
 	for _, mode := range []struct {
-		name       string
-		begin, end *tracker.Op
-		ended      any // input of end
-		ofService  bool
+		name         string
+		begin, end   *tracker.Op
+		begun, ended any // their inputs
+		ofService    bool
 	}{
-		{"of the workspace", tracker.PutWorkspaceReadOnly, tracker.DeleteWorkspaceReadOnly, &tracker.EndReadOnlyIn{}, false},
-		{"of the service", tracker.PutReadOnly, tracker.DeleteReadOnly, &tracker.None{}, true},
+		{"of the workspace", tracker.PutWorkspaceReadOnly, tracker.DeleteWorkspaceReadOnly, &tracker.BeginReadOnlyIn{ReadOnlyIn: moves}, &tracker.EndReadOnlyIn{}, false},
+		{"of the service", tracker.PutReadOnly, tracker.DeleteReadOnly, &moves, &tracker.None{}, true},
 	} {
 		for before := range 2 { // steps before the mode
 			t.Run(fmt.Sprintf("%s after %d steps", mode.name, before), func(t *testing.T) {
@@ -76,7 +77,7 @@ func TestScheduler_StartedTimersWaitInReadOnlyMode(t *testing.T) {
 					}
 					b.alarm(home.id, "alarm", time.Now())
 					<-g.entered
-					b.operator(target, mode.begin, &tracker.ReadOnlyIn{Reason: "It moves."})
+					b.operator(target, mode.begin, mode.begun)
 					runs := b.engine.Stats().Timers
 					close(g.leave)
 					synctest.Wait()

@@ -265,7 +265,7 @@ func isRated(op *tracker.Op) bool {
 var taggedBeside = []*tracker.Op{
 	tracker.CreateIssue, tracker.CaptureIssue, tracker.CreateTicketIssue, tracker.UnarchiveIssue,
 	tracker.DispatchIssue, tracker.CancelSession, tracker.ReportSession, tracker.ReplyToSession, tracker.ReleaseSession, tracker.RetrySession,
-	tracker.GetWorkspaceReadOnly, tracker.PutWorkspaceReadOnly,
+	tracker.GetWorkspaceReadOnly,
 }
 
 // hasETag reports whether an operation's answers carry an entity tag: those of

@@ -33,7 +33,7 @@ func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
 	route := &InboundRouteIn{Kind: "sms", Key: "+15550199"}
 	w.must(user, org, PutInboundRoute, route, "routed")
 	w.must(user, org, DeleteInboundRoute, route, "dropped")
-	w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."})
+	w.must("root", org, PutWorkspaceReadOnly, &BeginReadOnlyIn{ReadOnlyIn: ReadOnlyIn{Reason: "It moves."}})
 	if again := w.must(user, org, PutInboundRoute, route, "routed"); !again.Replayed || again.Outcome != Done || !strings.Contains(string(again.Body), "+15550199") {
 		t.Errorf("the repeat of a route's PUT is %+v %s", again, again.Body)
 	}
@@ -59,9 +59,9 @@ func TestReadOnly_EndsByTag(t *testing.T) {
 	}
 	_, err := w.ask("root", org, DeleteWorkspaceReadOnly, &EndReadOnlyIn{IfMatch: "*"})
 	wantCode(t, err, CodePreconditionFailed)
-	first := w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."}).ETag
+	first := w.must("root", org, PutWorkspaceReadOnly, &BeginReadOnlyIn{ReadOnlyIn: ReadOnlyIn{Reason: "It moves."}}).ETag
 	w.pass(time.Second)
-	second := w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."}).ETag
+	second := w.must("root", org, PutWorkspaceReadOnly, &BeginReadOnlyIn{ReadOnlyIn: ReadOnlyIn{Reason: "It moves."}}).ETag
 	if got := w.must("root", org, GetWorkspaceReadOnly, &None{}).ETag; first == second || got != second {
 		t.Errorf("the modes' ETags are %s and %s, and the present one %s", first, second, got)
 	}
@@ -70,6 +70,47 @@ func TestReadOnly_EndsByTag(t *testing.T) {
 	w.must("root", org, DeleteWorkspaceReadOnly, &EndReadOnlyIn{IfMatch: second})
 	if got := decode[ReadOnlyOut](t, w.must("root", org, GetWorkspaceReadOnly, &None{}).Body).ReadOnly; got != nil {
 		t.Errorf("the mode is %+v", got)
+	}
+}
+
+// A mode that is begun on a condition replaces no other one than the condition says.
+func TestReadOnly_BeginsByTag(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	org := w.onboard("home").Workspace.ID
+	begin := func(ifMatch, ifNoneMatch string) (tag string, ok bool) {
+		w.pass(time.Second)
+		reply, err := w.ask("root", org, PutWorkspaceReadOnly, &BeginReadOnlyIn{IfMatch: ifMatch, IfNoneMatch: ifNoneMatch, ReadOnlyIn: ReadOnlyIn{Reason: "It moves."}})
+		if err != nil {
+			wantCode(t, err, CodePreconditionFailed)
+		}
+		return reply.ETag, err == nil
+	}
+	if _, ok := begin("*", ""); ok {
+		t.Error("a mode that is not there was replaced")
+	}
+	first, ok := begin("", "*")
+	if !ok {
+		t.Error("the first mode was refused")
+	}
+	if _, ok := begin("", "*"); ok {
+		t.Error("another mode was replaced")
+	}
+	second, ok := begin(first, "")
+	if !ok {
+		t.Error("the mode with the ETag was not replaced")
+	}
+	if _, ok := begin(first, ""); ok {
+		t.Error("the mode behind the ETag was replaced")
+	}
+	if _, ok := begin("", second); ok {
+		t.Error("the mode with an excluded ETag was replaced")
+	}
+	if got := w.must("root", org, GetWorkspaceReadOnly, &None{}).ETag; got != second {
+		t.Errorf("the mode is %s, want %s", got, second)
+	}
+	if _, ok := begin("", first); !ok {
+		t.Error("a mode without an excluded ETag was not replaced")
 	}
 }
 
@@ -148,7 +189,7 @@ func TestReadOnly_OfAWorkspaceThatIsDeleted(t *testing.T) {
 	w := newTestService(t)
 	home := w.onboard("home")
 	org := home.Workspace.ID
-	w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It goes."})
+	w.must("root", org, PutWorkspaceReadOnly, &BeginReadOnlyIn{ReadOnlyIn: ReadOnlyIn{Reason: "It goes."}})
 	decided := &markDeletingIn{directoryStep: directoryStep{org}}
 	if _, err := w.do(ServiceRequest("", storage.DirectoryID), markDeletingOp, decided); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,10 @@ var (
 		return row.Value.reply()
 	})
 
-	PutWorkspaceReadOnly = NewCommand[ReadOnlyIn, ReadOnlyOut]("PutWorkspaceReadOnly", "Make a workspace read-only", Needs{Level: Operator}, func(tx *Tx, in *ReadOnlyIn) (Reply, error) {
+	PutWorkspaceReadOnly = NewCommand[BeginReadOnlyIn, ReadOnlyOut]("PutWorkspaceReadOnly", "Make a workspace read-only", Needs{Level: Operator}, func(tx *Tx, in *BeginReadOnlyIn) (Reply, error) {
+		if err := tx.matchReadOnly(in.IfMatch, in.IfNoneMatch); err != nil {
+			return Reply{}, err
+		}
 		state := readOnlyState{ReadOnly: ReadOnly{Reason: in.Reason, CreatedAt: At(tx.now)}}
 		before, err := tx.setReadOnly(&state)
 		if err != nil {
@@ -37,7 +40,7 @@ var (
 	}, Audits(auditWorkspace))
 
 	DeleteWorkspaceReadOnly = NewCommand[EndReadOnlyIn, None]("DeleteWorkspaceReadOnly", "End the read-only mode of a workspace", Needs{Level: Operator}, func(tx *Tx, in *EndReadOnlyIn) (Reply, error) {
-		if err := tx.matchReadOnly(in.IfMatch); err != nil {
+		if err := tx.matchReadOnly(in.IfMatch, ""); err != nil {
 			return Reply{}, err
 		}
 		before, err := tx.setReadOnly(nil)
@@ -47,6 +50,14 @@ var (
 		return Reply{Outcome: NoContent}, tx.auditReadOnly(auditWorkspace, tx.Workspace().String(), before, nil)
 	}, WithSpaceEffect(FreesSpace), Audits(auditWorkspace))
 )
+
+// BeginReadOnlyIn makes a workspace read-only: with If-Match only in place of the mode that has this ETag, and with
+// If-None-Match only if the present mode, if there is one, has none of these. "*" stands for every mode.
+type BeginReadOnlyIn struct {
+	IfMatch     string `header:"If-Match"`
+	IfNoneMatch string `header:"If-None-Match"`
+	ReadOnlyIn
+}
 
 // EndReadOnlyIn ends a workspace's read-only mode: with If-Match only the one that has this ETag, so that
 // a program which is late does not end the mode that another one has begun.
@@ -64,19 +75,20 @@ func (s *readOnlyState) reply() (Reply, error) {
 	return reply, err
 }
 
-// matchReadOnly returns PRECONDITION_FAILED if If-Match does not have the present mode.
-func (tx *Tx) matchReadOnly(ifMatch string) error {
-	if ifMatch == "" {
+// matchReadOnly returns PRECONDITION_FAILED if If-Match does not have the present mode, or If-None-Match has it.
+func (tx *Tx) matchReadOnly(ifMatch, ifNoneMatch string) error {
+	if ifMatch == "" && ifNoneMatch == "" {
 		return nil
 	}
 	row, err := readOnlyRows.Get(tx, nil)
 	if err != nil {
 		return fmt.Errorf("read the read-only mode: %w", err)
 	}
-	if row != nil && tagListed(ifMatch, row.Value.tag(), false) {
+	has := func(list string) bool { return row != nil && tagListed(list, row.Value.tag(), false) }
+	if (ifMatch == "" || has(ifMatch)) && !has(ifNoneMatch) {
 		return nil
 	}
-	return &Error{Code: CodePreconditionFailed, Message: "The read-only mode is not the one that If-Match names.", Hint: "Get the mode again, and repeat the request with its ETag if that mode is to end, too."}
+	return &Error{Code: CodePreconditionFailed, Message: "The read-only mode is not as If-Match and If-None-Match say.", Hint: "Get the mode again, and repeat the request with its ETag if that mode is to end or to be replaced, too."}
 }
 
 // setReadOnly stores a state in place of the one that is there, which it returns; nil removes

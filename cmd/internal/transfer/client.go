@@ -23,14 +23,15 @@ import (
 type Client struct {
 	base  string
 	token string
-	match string // value of If-Match; empty: there is none
 	http  *http.Client
+	// condition is a header such as If-Match, with tag as its value; empty: there is none.
+	condition, tag string
 }
 
-// onlyIf returns a client whose requests take effect only on the version with an ETag.
-func (c *Client) onlyIf(tag string) *Client {
+// onlyIf returns a client whose requests take effect only on the condition of a header, such as If-Match.
+func (c *Client) onlyIf(header, tag string) *Client {
 	conditional := *c
-	conditional.match = tag
+	conditional.condition, conditional.tag = header, tag
 	return &conditional
 }
 
@@ -108,8 +109,8 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 	if media != "" {
 		req.Header.Set("Content-Type", media)
 	}
-	if c.match != "" {
-		req.Header.Set("If-Match", c.match)
+	if c.condition != "" {
+		req.Header.Set(c.condition, c.tag)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

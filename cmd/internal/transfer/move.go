@@ -77,7 +77,7 @@ func (m *Move) Run(ctx context.Context) (*Moved, error) {
 	if m.gone {
 		return moved, nil
 	}
-	if err := m.readOnly(ctx, movedTo); err != nil {
+	if err := m.readOnly(ctx, m.From, movedTo); err != nil {
 		return moved, fmt.Errorf("the workspace has moved; say so in its old place: %w", err)
 	}
 	if m.Delete {
@@ -201,9 +201,8 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 			break
 		}
 	}
-	m.closed = true // also when the answer is lost
 	began := time.Now()
-	if err := m.readOnly(ctx, movingTo); err != nil {
+	if err := m.close(ctx); err != nil {
 		return fmt.Errorf("make the workspace read-only: %w", err)
 	}
 	if _, err := p.pass(ctx, "closing"); err != nil {
@@ -214,6 +213,35 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 	}
 	moved.Closed = time.Since(began)
 	return nil
+}
+
+// close makes the workspace read-only in its old place. It replaces no mode but one of a move to this address: the
+// operator, or a move to another cluster, may have closed the workspace since this move began, and that move may
+// have ended. A cluster of an older version takes no notice of the condition. There a mode stays that was
+// set before it is read here.
+func (m *Move) close(ctx context.Context) error {
+	mode, err := m.mode(ctx)
+	if err != nil {
+		return err
+	}
+	header, tag := "If-None-Match", "*"
+	switch mode.Reason {
+	case "":
+	case m.reason(movingTo):
+		header, tag = "If-Match", mode.tag()
+	default:
+		m.closed = false
+		return mode.another()
+	}
+	m.closed = true // also when the answer is lost
+	if err = m.readOnly(ctx, m.From.onlyIf(header, tag), movingTo); !refusedWith(err, http.StatusPreconditionFailed) {
+		return err
+	}
+	if mode, err = m.mode(ctx); err != nil || mode.Reason == m.reason(movingTo) { // an earlier try has set it
+		return err
+	}
+	m.closed = false
+	return mode.another()
 }
 
 // end has the workspace begin in the new cluster. With an error it reports whether the workspace may

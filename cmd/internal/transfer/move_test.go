@@ -25,6 +25,9 @@ type fakeCluster struct {
 	arrival string        // answer about the arrival; empty: there is none
 	mode    string        // reason of the read-only mode; empty: there is none
 	modes   int           // how often a mode was set
+	older   bool          // it sets a mode whatever the condition
+	preset  func()        // is called before a mode is set; may be nil
+	cutSet  bool          // the answer to the setting of a mode is lost, once
 	reclose func()        // is called before a mode is ended; may be nil
 	cutEnd  bool          // the answer to the mode's end is lost, once
 	rows    func(w http.ResponseWriter, after string)
@@ -66,8 +69,20 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.preset != nil {
+			f.preset()
+		}
+		match, noneMatch := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+		if !f.older && (match != "" && (f.mode == "" || match != fmt.Sprintf(`"%d"`, f.modes)) || noneMatch == "*" && f.mode != "") {
+			refuse(w, http.StatusPreconditionFailed)
+			return
+		}
 		f.mode, f.modes = in.Reason, f.modes+1
-		f.mu.Unlock()
+		if f.cutSet {
+			f.cutSet = false
+			panic(http.ErrAbortHandler)
+		}
 	case "DELETE /read-only":
 		f.mu.Lock()
 		defer f.mu.Unlock()

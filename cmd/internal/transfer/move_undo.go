@@ -96,16 +96,27 @@ func (m *Move) reason(begin string) string {
 	return text[:min(len(text), mostReason)]
 }
 
-// readOnly sets the read-only mode in the old place.
-func (m *Move) readOnly(ctx context.Context, begin string) error {
+// readOnly sets the read-only mode in the old place; from may have a condition.
+func (m *Move) readOnly(ctx context.Context, from *Client, begin string) error {
 	body := marshal(map[string]string{"reason": m.reason(begin)})
-	return m.From.insist(ctx, http.MethodPut, m.path("/cluster/workspaces/", "/read-only"), "application/json", body, nil)
+	return from.insist(ctx, http.MethodPut, m.path("/cluster/workspaces/", "/read-only"), "application/json", body, nil)
 }
 
 // readOnlyMode is the read-only mode of the old place; the zero one if there is none.
 type readOnlyMode struct {
 	Reason    string `json:"reason"`
 	CreatedAt string `json:"createdAt"`
+}
+
+// tag returns the ETag of the mode.
+func (r readOnlyMode) tag() string { return strconv.Quote(r.CreatedAt) }
+
+// another returns the error for a mode that is not of this move.
+func (r readOnlyMode) another() error {
+	if r.Reason == "" {
+		return errors.New("the mode was set and ended meanwhile: run the move again")
+	}
+	return fmt.Errorf("it has become read-only meanwhile (%s), and stays so", r.Reason)
 }
 
 // mode returns the read-only mode of the old place.
@@ -126,7 +137,7 @@ func (m *Move) open(ctx context.Context, mode readOnlyMode) error {
 	if mode.Reason != m.reason(movingTo) {
 		return nil
 	}
-	err := m.From.onlyIf(strconv.Quote(mode.CreatedAt)).insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)
+	err := m.From.onlyIf("If-Match", mode.tag()).insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)
 	if refusedWith(err, http.StatusPreconditionFailed) {
 		now, failed := m.mode(ctx)
 		switch {
