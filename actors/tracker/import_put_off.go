@@ -13,7 +13,8 @@ const (
 	// importIdle is the time for which timers of sessions, and sweeps, wait for the next lines of an import.
 	// A workspace whose import was given up has them again.
 	importIdle = 24 * time.Hour
-	// putOffBy is the time after which a timer that waits looks at the import again.
+	// putOffBy is the least time after which a timer that waits looks at the import again. An import of a large
+	// file takes hours, and each look is a write: so the time is a tenth of what the import has lasted.
 	putOffBy = 10 * time.Second
 )
 
@@ -46,7 +47,11 @@ func (tx *Tx) putOff(in *TimerIn) (bool, error) {
 	if err != nil || record == nil || !record.UpdatedAt.Time().Add(importIdle).After(tx.now) {
 		return false, err
 	}
-	at := tx.now.Add(putOffBy)
+	lasted := tx.now.Sub(record.CreatedAt.Time())
+	at := tx.now.Add(max(putOffBy, lasted/10))
+	if ends := record.UpdatedAt.Time().Add(importIdle); at.After(ends) {
+		at = ends
+	}
 	if in.Kind == timerSessionLeases {
 		tx.leasesDue = &at
 	}

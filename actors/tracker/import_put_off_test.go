@@ -125,3 +125,30 @@ func TestImport_PutsOffTheSweep(t *testing.T) {
 	}
 	to.verify()
 }
+
+// A timer that waits for an import of many hours looks at it rarely. When the import was given up, the session
+// ends as soon as it would have without a pause.
+func TestImport_PutsOffLongerTheLongerItTakes(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a"), SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
+	c := f.claimOne()
+	lines := f.exportedLines()
+	to := f.copiedIn(lines[:len(lines)-1], 100, 0, func(*agentFixture) {})
+	given := to.now.Add(importIdle)
+	looks := 0
+	for to.session(c.Session.ID).Status == SessionRunning {
+		at, due := to.nextTimer()
+		if due == nil || at.After(given) {
+			t.Fatalf("the session is running at %s, after %d looks", to.now, looks)
+		}
+		if due.Kind == timerSessionBudget {
+			looks++
+		}
+		to.pass(max(0, at.Sub(to.now)))
+	}
+	if to.now.Before(given) || looks > 100 {
+		t.Errorf("the session ended %s before the import was given up, after %d looks", given.Sub(to.now), looks)
+	}
+	to.verify()
+}
