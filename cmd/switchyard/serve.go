@@ -94,7 +94,7 @@ type serveCmd struct {
 	SweepInterval  time.Duration `help:"Time between two sweeps of what workspaces keep only for some days." default:"1h"`
 
 	BackupTo         string         `help:"Take backups of the cluster into this directory, which all nodes reach, or into s3://BUCKET/PREFIX. The node that owns the directory shard takes them." placeholder:"DIR" group:"Backups"`
-	BackupEvery      time.Duration  `help:"Time between two backups (24h when not given)." placeholder:"TIME" group:"Backups"`
+	BackupEvery      *time.Duration `help:"Time between two backups (24h when not given)." placeholder:"TIME" group:"Backups"`
 	BackupLogEvery   *time.Duration `help:"Time between two copies of what is new in the logs of the shards; they lead to any moment between backups. 0 copies none (1m when not given)." placeholder:"TIME" group:"Backups"`
 	BackupKeep       int            `help:"Number of backups to keep; 0 keeps all." placeholder:"N" group:"Backups"`
 	BackupKeyFile    string         `help:"File with the key that encrypts the backups, from backup key." placeholder:"FILE" group:"Backups"`

@@ -25,7 +25,7 @@ import (
 // logging are the settings of a node that archives its logs every second.
 func logging(to string) node.Backups {
 	every := time.Second
-	return node.Backups{To: to, Every: time.Hour, LogEvery: &every}
+	return node.Backups{To: to, Every: new(time.Hour), LogEvery: &every}
 }
 
 // serve starts a node on data that is there. The function that it returns stops it.
@@ -266,7 +266,7 @@ func TestRestoreAt_NotAcrossAGap(t *testing.T) {
 	off := time.Duration(0)
 	noise := make([]byte, 2000)
 	for range 2 {
-		second, stop := serve(t, data, node.Backups{To: dir, Every: time.Hour, LogEvery: &off})
+		second, stop := serve(t, data, node.Backups{To: dir, Every: new(time.Hour), LogEvery: &off})
 		s = s.as(second)
 		for range 60 {
 			_, _ = rand.Read(noise) // never fails
@@ -287,7 +287,7 @@ func TestRestoreAt_NotAcrossAGap(t *testing.T) {
 	}
 
 	backups := logging(dir)
-	backups.Every = time.Second
+	backups.Every = new(time.Second)
 	fourth, _ := serve(t, data, backups)
 	s = s.as(fourth)
 	s.backups("without a gap", func(b *httpapi.BackupStatus) bool { return moment(s.t, b.LastAt).After(after) && len(b.Log.Gaps) == 0 })

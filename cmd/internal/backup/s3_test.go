@@ -217,7 +217,7 @@ func TestS3_ScheduleOfANode(t *testing.T) {
 		}
 		return r.Method == http.MethodPut
 	})
-	s := startWith(t, 1, node.Backups{To: "s3://" + bucket.Name + "/some/where", Every: 2 * time.Second, Keep: 2, KeyFile: file, S3: s3Settings(t, b)}, log)
+	s := startWith(t, 1, node.Backups{To: "s3://" + bucket.Name + "/some/where", Every: new(2 * time.Second), Keep: 2, KeyFile: file, S3: s3Settings(t, b)}, log)
 	status := func() (status httpapi.BackupStatus) {
 		var topology httpapi.Topology
 		s.get("/cluster", &topology)

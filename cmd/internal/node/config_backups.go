@@ -15,8 +15,8 @@ type Backups struct {
 	// To is the directory of backups, which all nodes reach, or s3://BUCKET/PREFIX; empty: none
 	// are scheduled.
 	To string
-	// Every is the time between two backups; 0 means DefaultBackupEvery.
-	Every time.Duration
+	// Every is the time between two backups; nil means DefaultBackupEvery.
+	Every *time.Duration
 	// LogEvery is the time between two passes that archive the logs of the shards, between backups;
 	// nil means DefaultBackupLogEvery, and 0 archives none.
 	LogEvery *time.Duration
@@ -34,6 +34,14 @@ const DefaultBackupEvery = 24 * time.Hour
 // DefaultBackupLogEvery is the time between two passes that archive the logs.
 const DefaultBackupLogEvery = time.Minute
 
+// every returns Every, or its default.
+func (b *Backups) every() time.Duration {
+	if b.Every != nil {
+		return *b.Every
+	}
+	return DefaultBackupEvery
+}
+
 // logEvery returns LogEvery, or its default.
 func (b *Backups) logEvery() time.Duration {
 	if b.LogEvery != nil {
@@ -46,14 +54,14 @@ func (b *Backups) logEvery() time.Duration {
 func (c Config) validateBackups() error {
 	b := c.Backups
 	switch {
-	case b.To == "" && (b.Every != 0 || b.Keep != 0 || b.KeyFile != "" || b.LogEvery != nil):
+	case b.To == "" && (b.Every != nil || b.Keep != 0 || b.KeyFile != "" || b.LogEvery != nil):
 		return fmt.Errorf("--backup-every, --backup-log-every, --backup-keep and --backup-key-file need --backup-to")
 	case b.To == "":
 		return nil
 	case c.RootToken == "":
 		return fmt.Errorf("--backup-to needs the operator's token: give --root-token-file, or set SWITCHYARD_ROOT_TOKEN")
-	case b.Every < 0 || b.Every > 0 && b.Every < time.Second:
-		return fmt.Errorf("--backup-every %s: must be at least 1s", b.Every)
+	case b.every() < time.Second:
+		return fmt.Errorf("--backup-every %s: must be at least 1s", b.every())
 	case b.logEvery() < 0 || b.logEvery() > 0 && b.logEvery() < time.Second:
 		return fmt.Errorf("--backup-log-every %s: must be at least 1s, or 0 to archive no logs", b.logEvery())
 	case b.Keep < 0:

@@ -43,7 +43,7 @@ func (n *Node) newSchedule() (*schedule, error) {
 	}
 	client.Via(s.local.dial)
 	s.Schedule = &backup.Schedule{
-		To: to, Every: cfg.Every, Now: time.Now, Logger: n.cfg.Logger,
+		To: to, Every: cfg.every(), Now: time.Now, Logger: n.cfg.Logger,
 		Cluster: n.groups.ClusterID,
 		Leads: func() (bool, <-chan struct{}) {
 			_, here, changed := n.groups.ShardOwner(storage.DirectoryShard)
@@ -52,9 +52,6 @@ func (n *Node) newSchedule() (*schedule, error) {
 		Take: func(ctx context.Context, progress func(backup.Progress)) (string, *backup.Manifest, error) {
 			return backup.Take(ctx, backup.Taking{Client: client, To: to, Keep: cfg.Keep, Now: time.Now, Progress: progress})
 		},
-	}
-	if s.Every == 0 {
-		s.Every = DefaultBackupEvery
 	}
 	s.logs = n.newLogArchiver(s)
 	return s, nil

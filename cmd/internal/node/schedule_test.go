@@ -19,7 +19,7 @@ func TestBackups_AreChecked(t *testing.T) {
 	if err := backup.NewKey(key); err != nil {
 		t.Fatal(err)
 	}
-	valid := Backups{To: "/backups", Every: time.Hour, Keep: 3, KeyFile: key}
+	valid := Backups{To: "/backups", Every: new(time.Hour), Keep: 3, KeyFile: key}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		says   string // empty: valid
@@ -30,8 +30,10 @@ func TestBackups_AreChecked(t *testing.T) {
 		"no place":              {func(c *Config) { c.Backups.To = "" }, "need --backup-to"},
 		"a number alone":        {func(c *Config) { c.Backups = Backups{Keep: 3} }, "need --backup-to"},
 		"no token":              {func(c *Config) { c.RootToken = "" }, "needs the operator's token"},
-		"too often":             {func(c *Config) { c.Backups.Every = time.Second - 1 }, "--backup-every 999.999999ms"},
-		"before the last":       {func(c *Config) { c.Backups.Every = -time.Hour }, "--backup-every -1h"},
+		"always":                {func(c *Config) { c.Backups.Every = new(time.Duration(0)) }, "--backup-every 0s"},
+		"always, of no place":   {func(c *Config) { c.Backups = Backups{Every: new(time.Duration(0))} }, "need --backup-to"},
+		"too often":             {func(c *Config) { c.Backups.Every = new(time.Second - 1) }, "--backup-every 999.999999ms"},
+		"before the last":       {func(c *Config) { c.Backups.Every = new(-time.Hour) }, "--backup-every -1h"},
 		"fewer than none":       {func(c *Config) { c.Backups.Keep = -1 }, "--backup-keep -1"},
 		"the data directory":    {func(c *Config) { c.Backups.To = "/data/" }, "is in the data directory"},
 		"in the data directory": {func(c *Config) { c.Backups.To = "/data/x/../backups" }, "is in the data directory"},
