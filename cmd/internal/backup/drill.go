@@ -46,12 +46,9 @@ func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 	if by.Scratch == "" {
 		by.Scratch = os.TempDir()
 	}
-	if err := removeLeft(by.Scratch, by.Now()); err != nil {
-		return nil, err
-	}
-	scratch, err := os.MkdirTemp(by.Scratch, drillPrefix+"*")
+	scratch, err := makeScratch(by.Scratch, by.Now())
 	if err != nil {
-		return nil, fmt.Errorf("make the scratch directory: %w", err)
+		return nil, err
 	}
 	lock, err := vfs.Default.Lock(filepath.Join(scratch, "lock"))
 	if err != nil {
@@ -85,10 +82,37 @@ const (
 	drillYoung = time.Hour
 )
 
+// makeScratch makes a scratch directory, and removes those of drills that were killed. They may have filled the
+// disk, so that there is room for another one only then.
+func makeScratch(dir string, now time.Time) (string, error) {
+	scratch, full := os.MkdirTemp(dir, drillPrefix+"*")
+	var made fs.FileInfo
+	if full == nil {
+		var err error
+		if made, err = os.Lstat(scratch); err != nil {
+			return "", fmt.Errorf("look at the scratch directory: %w", err)
+		}
+	}
+	if err := removeLeft(dir, made, now); err != nil {
+		if full == nil {
+			err = errors.Join(err, os.Remove(scratch))
+		}
+		return "", err
+	}
+	if full != nil {
+		var err error
+		if scratch, err = os.MkdirTemp(dir, drillPrefix+"*"); err != nil {
+			return "", fmt.Errorf("make the scratch directory: %w", err)
+		}
+	}
+	return scratch, nil
+}
+
 // removeLeft removes the scratch directories of drills that were killed. Each may be as large as all
 // data. Others may write to the directory that they are in, such as /tmp, and the lock of a directory empties
-// the file of its name: it must be no link to a file elsewhere.
-func removeLeft(dir string, now time.Time) error {
+// the file of its name: it must be no link to a file elsewhere. made is the new scratch directory, whose owner
+// they have; nil if it could not be made.
+func removeLeft(dir string, made fs.FileInfo, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("look for what killed drills have left: %w", err)
@@ -98,7 +122,7 @@ func removeLeft(dir string, now time.Time) error {
 			continue
 		}
 		at, err := e.Info()
-		if err != nil || now.Sub(at.ModTime()) < drillYoung || !isOwn(at) {
+		if err != nil || now.Sub(at.ModTime()) < drillYoung || !isOwn(at, made) || made != nil && e.Name() == made.Name() {
 			continue
 		}
 		left := filepath.Join(dir, e.Name())

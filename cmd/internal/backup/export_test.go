@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"io/fs"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,6 +19,9 @@ func Furthest(remains []*cluster.Remains, shard int) RecoveredShard {
 	s, _ := furthest(all, shard)
 	return s
 }
+
+// IsOwn reports whether a file is of the user that made is of.
+func IsOwn(at, made fs.FileInfo) bool { return isOwn(at, made) }
 
 // SetS3 changes the size of the parts in which a place of S3 is sent files, and how long it may
 // be silent.
