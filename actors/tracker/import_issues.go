@@ -352,6 +352,9 @@ func takeAccessGrant(im *importing, data []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := im.needNewer(g.ID, row.Value.id()); err != nil {
+		return err
+	}
 	n, err := im.tx.countGrants(row.Value.id())
 	if err != nil {
 		return err

@@ -256,6 +256,15 @@ func takeRecord[T any](table *storage.Table[T], look func(im *importing, record 
 	}
 }
 
+// needNewer refuses a record whose id is not newer than that of the record which it belongs to. An export has such
+// records in the order of their ids, so the export of this workspace would have it first, and could not be taken.
+func (im *importing) needNewer(id string, owner storage.ID) error {
+	if raw, _ := storage.ParseID(id); bytes.Compare(raw[:], owner[:]) <= 0 {
+		return im.refuse("data.id must be newer than that of the record that it belongs to, %s.", owner)
+	}
+	return nil
+}
+
 // needIssue refuses a line whose issue is not there.
 func (im *importing) needIssue(id IssueID) (*storage.Row[Issue], error) {
 	raw, _ := storage.ParseID(id)

@@ -298,6 +298,9 @@ func takeActivity(im *importing, data []byte) error {
 	if len(a.Payload) > maxPayload {
 		return im.refuse("data.payload must be at most %d bytes.", maxPayload)
 	}
+	if err := im.needNewer(a.ID, row.Value.id()); err != nil {
+		return err
+	}
 	s := row.Value
 	in := &s.Inner
 	if in.Last >= maxActivities || in.LastActivity >= a.ID {
