@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster/topology"
@@ -178,22 +179,24 @@ func (s *Server) runHere(x *exchange, req *tracker.Request, in any) error {
 
 // runLocal runs an operation on this node and answers with its result.
 func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
-	ctx, cancel := context.WithDeadline(context.Background(), req.Deadline)
+	deadline, act := req.Deadline, nodeActs[x.route.Op]
+	if act != "" {
+		deadline = deadline.Add(-time.Until(deadline) / auditPart)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	outcome, body, err := x.route.local(ctx, req, in)
 	if errors.Is(err, context.DeadlineExceeded) {
+		err = tracker.OutcomeUnknown("The cluster did not answer in time.")
 		if x.route.Op.Kind == tracker.Query {
-			return tracker.NotApplied("The node could not answer in time.")
+			err = tracker.NotApplied("The node could not answer in time.")
 		}
-		return tracker.OutcomeUnknown("The cluster did not answer in time.")
+	}
+	if act != "" {
+		err = s.recordAct(req, act, in.(*nodeIn).Name, err)
 	}
 	if err != nil {
 		return err
-	}
-	if act := nodeActs[x.route.Op]; act != "" {
-		if err := s.recordAct(req, act, in.(*nodeIn).Name); err != nil {
-			return err
-		}
 	}
 	reply := tracker.Reply{Outcome: outcome}
 	if body != nil {

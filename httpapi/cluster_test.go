@@ -207,16 +207,38 @@ func TestCluster_SaysWhatIsWrong(t *testing.T) {
 	if got := c.changes(); got != nil {
 		t.Errorf("the cluster was made to %q", got)
 	}
+	if _, _, calls := b.engine.seen(); calls != 0 {
+		t.Errorf("%d refusals are in the audit", calls)
+	}
 }
 
-// The answer comes by the deadline, also if the cluster hangs.
+// The answer comes by the deadline, also if the cluster hangs. The audit then says that nobody knows the outcome of
+// the act, as if the cluster had said so.
 func TestCluster_AnswersByTheDeadline(t *testing.T) {
 	t.Parallel()
-	b := setupCluster(t, &fakeCluster{hang: true}, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })
-	a := b.as(t, operatorToken, "POST", "/cluster/nodes/node-1/drain")
-	details, _ := json.Marshal(a.failure.Details)
-	if a.StatusCode != 503 || string(details) != `{"outcome":"unknown"}` {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	for name, c := range map[string]*fakeCluster{"hangs": {hang: true}, "does not know": {fail: tracker.OutcomeUnknown("It was not confirmed.")}} {
+		b := setupCluster(t, c, func(c *Config) { c.RequestTimeout = time.Second })
+		left := make(chan time.Duration, 2)
+		acts := make(chan tracker.Act, 2)
+		b.engine.set(func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+			left <- time.Until(req.Deadline)
+			acts <- *in.(*tracker.Act)
+			return tracker.Reply{Outcome: tracker.NoContent}, nil
+		})
+		a := b.as(t, operatorToken, "POST", "/cluster/nodes/node-1/drain")
+		details, _ := json.Marshal(a.failure.Details)
+		if a.StatusCode != 503 || string(details) != `{"outcome":"unknown"}` {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+		if len(acts) != 1 {
+			t.Fatalf("%s: %d entries in the audit, want 1", name, len(acts))
+		}
+		if act := <-acts; act.Kind != "node" || act.Act != "drained" || act.Target != "node-1" || string(act.Changes["outcome"].To) != `"unknown"` {
+			t.Errorf("%s: the audit says %+v", name, act)
+		}
+		if got := <-left; got <= 0 {
+			t.Errorf("%s: there is no time for the entry", name)
+		}
 	}
 }
 
