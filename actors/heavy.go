@@ -180,7 +180,7 @@ const pagesAtOnce = 4
 // after another, by all that came before. Without turns, of a thousand requests for pages all would have
 // built theirs before the first one could close its snapshot and have its memory counted. One event
 // wakes as many that wait for a page of the log. A query of single look-ups that turns out to need a
-// snapshot takes its turn then (tracker.ErrTurn).
+// snapshot, or to have a large answer, takes its turn then (tracker.ErrTurn).
 func (e *Engine) turnsOf(req *tracker.Request, op *tracker.Op) *heavyTurns {
 	switch {
 	case op.Heavy:

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,14 +10,15 @@ import (
 	"switchyard/internal/processors"
 )
 
-// A query of single look-ups takes a turn when it needs a snapshot. Few of them have built an answer that is
+// A query of single look-ups takes a turn when it needs a snapshot or makes a large answer. Few of them have built an answer that is
 // not counted yet. A query that waits has no turn, and one whose record alone decides takes none.
-func TestDo_QueriesThatNeedASnapshotTakeTurns(t *testing.T) {
+func TestDo_LookUpsTakeTurnsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
 		parent := decodeBody[tracker.Issue](t, y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Parent"}).Body)
 		child := decodeBody[tracker.Issue](t, y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Child", IssueFields: tracker.IssueFields{ParentID: tracker.Some(parent.ID)}}).Body)
+		large := decodeBody[tracker.Issue](t, y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Large", IssueFields: tracker.IssueFields{Description: tracker.Some(strings.Repeat("x", 100<<10))}}).Body)
 		queued, idle := y.dispatch("x"), y.dispatch("x")
 		log := func() {
 			y.must(tracker.LogActivities, &tracker.LogActivitiesIn{ID: queued, ActivityFields: tracker.ActivityFields{Message: tracker.Some("Done with a part.")}})
@@ -37,6 +39,7 @@ func TestDo_QueriesThatNeedASnapshotTakeTurns(t *testing.T) {
 		}{
 			{"poll", tracker.PollSession, func() any { return &tracker.PollSessionIn{ID: queued, Wait: 5} }},
 			{"child issue", tracker.IssueByID, func() any { return &tracker.IssueByIDIn{ID: string(child.ID)} }},
+			{"large issue", tracker.IssueByID, func() any { return &tracker.IssueByIDIn{ID: string(large.ID)} }},
 			{"queued session", tracker.SessionByID, func() any { return &tracker.SessionByIDIn{ID: queued} }},
 		} {
 			charging, verdict, answered := make(chan int, most+3), make(chan error), make(chan error, most+3)

@@ -44,6 +44,9 @@ func (v *View) readIssue(id storage.ID, ifNoneMatch string, settled bool) (reply
 				return nil
 			}
 		}
+		if err := v.awaitTurn(rec); err != nil {
+			return err
+		}
 		body, whole, err := (&visibility{v: v}).append(v.Buf[:0], rec)
 		if err != nil {
 			return err

@@ -120,6 +120,9 @@ func (v *View) lookAtSession(id SessionID, settled bool, fn func(storage.Record)
 			return nil
 		}
 		if seen, err = v.canViewSession(rec); err == nil && seen {
+			err = v.awaitTurn(rec)
+		}
+		if err == nil && seen {
 			alone, err = fn(rec)
 		}
 		return err

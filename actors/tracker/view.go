@@ -44,13 +44,25 @@ func (v *View) Remember(t *Tails) { v.tails = t }
 // Finally tells the operation not to wait any more.
 func (v *View) Finally() { v.final = true }
 
-// ErrTurn is the error of a query that needs a snapshot and has no turn. It has answered nothing, and
-// the engine runs it again with a turn.
+// ErrTurn is the error of a query without a turn that needs a snapshot, or makes a large answer. It has answered
+// nothing, and the engine runs it again with a turn.
 var ErrTurn = errors.New("the query needs a turn")
 
-// WithoutTurn has a query that needs more than single look-ups end with ErrTurn. Most queries with
-// single look-ups never do, and take no turn for that reason.
+// WithoutTurn has a query end with ErrTurn if it needs more than single look-ups, or makes a large answer. Most
+// queries of single look-ups do neither, and take no turn for that reason.
 func (v *View) WithoutTurn() { v.turnless = true }
+
+// largeRecord is the size in bytes from which a record makes a large answer.
+const largeRecord = 64 << 10
+
+// awaitTurn returns ErrTurn for a large record if the query has no turn. The collector of garbage holds goroutines
+// up that allocate much. Without turns, hundreds of requests would have their answers by then that are not counted yet.
+func (v *View) awaitTurn(rec storage.Record) error {
+	if v.turnless && len(rec) > largeRecord {
+		return ErrTurn
+	}
+	return nil
+}
 
 // ofOneMoment runs read with a view whose look-ups all read the same snapshot.
 func (v *View) ofOneMoment(read func() error) (err error) {
