@@ -313,8 +313,9 @@ func TestCommand_MemoryIsGivenBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := setup(t, fewChanges)
 				random := rand.New(rand.NewPCG(seed, 1))
-				b.local.setFate(func(int, storage.Shard) fate {
-					return [...]fate{applies, applies, applies, fails, failsApplied, failsLost, panics}[random.IntN(7)]
+				b.local.setFate(func(n int, _ storage.Shard) fate {
+					fates := [...]fate{applies, applies, applies, fails, failsApplied, failsLost, panics}
+					return fates[rand.New(rand.NewPCG(seed, uint64(n))).IntN(len(fates))]
 				})
 				var all sync.WaitGroup
 				for range 200 {
