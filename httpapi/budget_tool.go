@@ -3,7 +3,7 @@ package httpapi
 // The answer of a session's tool is in memory many times: as the operation made it, as the SDK's result, which has it
 // as an object and as text, and in what the SDK makes of that until it is the answer to the message. The SDK writes
 // some characters in six bytes. So the answer of a query is charged with its copies, before they are made, and
-// afterwards for what it is.
+// later without them.
 
 // toolCopies is how often the SDK's answer is in memory.
 const toolCopies = 4

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a session waits for may be over before its line comes: an admin has ended the other session, or closed
+// The wait of a session may be over before its line comes: an admin has ended the other session, or closed
 // the issue. The session does not wait on, and a file of many such sessions is gone through in steps.
 func TestImport_EndsWaitsForWhatIsOverMeanwhile(t *testing.T) {
 	t.Parallel()
