@@ -89,6 +89,9 @@ func (c *call) markTaken() bool {
 	return c.state.CompareAndSwap(callWaiting, callTaken) || c.state.Load() == callTaken
 }
 
+// isWithdrawn reports whether the caller has withdrawn the call.
+func (c *call) isWithdrawn() bool { return c.state.Load() == callWithdrawn }
+
 // spent returns where the time of an answered command went since it was sent. A command that
 // continued in further batches counts the time until its last run as waiting.
 func (c *call) spent(sent time.Time) tracker.Spent {

@@ -19,7 +19,7 @@ func TestChangeMemory_IsGivenOutInOrder(t *testing.T) {
 	m := &changeMemory{most: 100}
 	var got string
 	take := func(name string, bytes int64) *changeTurn {
-		turn, ok := m.take(bytes, func(*changeTurn) { got += name })
+		turn, ok := m.take(changeUse{bytes, bytes}, false, func(*changeTurn) { got += name })
 		if ok != (turn == nil) {
 			t.Errorf("%s: taken: %v, turn %v", name, ok, turn)
 		}
@@ -28,6 +28,7 @@ func TestChangeMemory_IsGivenOutInOrder(t *testing.T) {
 		}
 		return turn
 	}
+	give := func(bytes int64) { m.change(changeUse{bytes, bytes}, changeUse{}) }
 	want := func(names string, used int64) {
 		t.Helper()
 		if got != names || m.used.Load() != used {
@@ -37,10 +38,10 @@ func TestChangeMemory_IsGivenOutInOrder(t *testing.T) {
 	take("a", 60)
 	b, c := take("b", 50), take("c", 10)
 	want("a", 60)
-	m.change(-20)
+	give(20)
 	want("abc", 100)
 	d, e := take("d", 300), take("e", 1)
-	m.change(-40)
+	give(40)
 	want("abc", 60)
 	m.end(b)
 	m.end(c)
@@ -53,6 +54,16 @@ func TestChangeMemory_IsGivenOutInOrder(t *testing.T) {
 	m.end(g)
 	m.end(e)
 	want("abcdeg", 0)
+}
+
+// waits returns how many workspaces wait for memory.
+func (m *changeMemory) waits() int { return m.largeTurns.Len() + m.smallTurns.Len() }
+
+// small takes memory as the batches of small commands do, until the returned function gives it back.
+func (m *changeMemory) small(bytes int64) (giveBack func()) {
+	use := changeUse{all: bytes}
+	m.change(changeUse{}, use)
+	return func() { m.change(use, changeUse{}) }
 }
 
 // bigCommand runs a command with a body of 100 KiB that writes 300 KiB.
@@ -225,6 +236,123 @@ func TestCommand_SmallOnesWaitIfThereIsFarTooLittle(t *testing.T) {
 	})
 }
 
+// A command that waited because far too much was in use goes on when that is no longer so, as those do that come then.
+func TestCommand_SmallOnesWaitNoLongerThanOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, fewChanges)
+		defer b.engine.changes.small(2 * b.engine.changes.most)()
+		more := b.engine.changes.small(2*b.engine.changes.most + 1)
+		errs := make(chan error, 2)
+		for n := range 2 {
+			go func() {
+				_, err := b.count(workspaceNumber(n + 1))
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		if n := b.engine.changes.waits(); n != 2 {
+			t.Fatalf("%d workspaces wait, want 2", n)
+		}
+		more()
+		for range 2 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// What small commands have written keeps no large one waiting, unless it is far too much.
+func TestCommand_LargeOnesDoNotWaitForSmallOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, fewChanges)
+		defer b.engine.changes.small(3 * b.engine.changes.most)()
+		if err := b.bigCommand(workspaceNumber(1), time.Second); err != nil {
+			t.Error(err)
+		}
+		more := b.engine.changes.small(2 * b.engine.changes.most)
+		errs := make(chan error, 1)
+		go func() { errs <- b.bigCommand(workspaceNumber(1), time.Second) }()
+		synctest.Wait()
+		if n := b.engine.changes.waits(); n != 1 {
+			t.Errorf("%d workspaces wait, want 1", n)
+		}
+		more()
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Commands run a few at a time only where more memory is in use than there should be. One that was withdrawn while it waited
+// for others to run has changed nothing.
+func TestCommand_RunsBesideOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, fewChanges)
+		for range cap(b.engine.running) {
+			b.engine.running <- struct{}{}
+		}
+		if _, err := b.count(workspaceNumber(1)); err != nil {
+			t.Error(err)
+		}
+		defer b.engine.changes.small(b.engine.changes.most + 1)()
+		req := request(workspaceNumber(1))
+		req.Deadline = time.Now().Add(time.Second)
+		_, err := b.engine.Do(req, countUp, &countIn{})
+		wantOutcome(t, err, "not_applied")
+		for range cap(b.engine.running) {
+			<-b.engine.running
+		}
+		synctest.Wait()
+		if got := b.stored(workspaceNumber(1)); got != "1" {
+			t.Errorf("counted to %s, want 1", got)
+		}
+	})
+}
+
+// A command that was withdrawn while it waited for memory has changed nothing, and the next of its workspace does not
+// wait for what it needed.
+func TestCommand_WithdrawnWhileItWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, fewChanges)
+		more := b.engine.changes.small(5 * b.engine.changes.most)
+		small := func() error {
+			req := request(workspaceNumber(1))
+			req.Deadline = time.Now().Add(time.Second)
+			_, err := b.engine.Do(req, countUp, &countIn{})
+			return err
+		}
+		wantOutcome(t, small(), "not_applied")
+		more()
+		synctest.Wait()
+		if got := b.stored(workspaceNumber(1)); got != "0" {
+			t.Errorf("counted to %s", got)
+		}
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		errs := make(chan error, 4)
+		for n := range 3 {
+			go func() { errs <- b.bigCommand(workspaceNumber(n+2), time.Minute) }()
+		}
+		synctest.Wait()
+		wantOutcome(t, b.bigCommand(workspaceNumber(1), time.Second), "not_applied")
+		go func() { errs <- small() }()
+		synctest.Wait()
+		if n := b.local.proposed.Load(); n != 4 {
+			t.Errorf("%d changes are on their way, want the three large ones and the small one", n)
+		}
+		b.local.release()
+		for range 4 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // A command that waits for memory is refused at its deadline, and where its shard is lost. It leaves no memory
 // taken.
 func TestCommand_WaitsForMemoryInVain(t *testing.T) {
@@ -256,8 +384,8 @@ func TestCommand_WaitsForMemoryInVain(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := b.engine.changes.used.Load(); n != 0 || b.engine.changes.waiting.Len() != 0 {
-			t.Errorf("%d bytes are taken, and %d wait", n, b.engine.changes.waiting.Len())
+		if n := b.engine.changes.used.Load(); n != 0 || b.engine.changes.waits() != 0 {
+			t.Errorf("%d bytes are taken, and %d wait", n, b.engine.changes.waits())
 		}
 	})
 }
@@ -283,13 +411,13 @@ func TestCommand_LostWhileItWaitsForMemory(t *testing.T) {
 		synctest.Wait()
 		close(in.Leave)
 		synctest.Wait()
-		if n := b.local.proposed.Load(); n != 4 || b.engine.changes.waiting.Len() != 1 {
-			t.Fatalf("%d changes are on their way, and %d wait", n, b.engine.changes.waiting.Len())
+		if n := b.local.proposed.Load(); n != 4 || b.engine.changes.waits() != 1 {
+			t.Fatalf("%d changes are on their way, and %d wait", n, b.engine.changes.waits())
 		}
 		b.local.lose(b.engine, b.engine.shardOf(last).number)
 		synctest.Wait()
 		wantOutcome(t, <-lost, "not_applied")
-		if n := b.engine.changes.waiting.Len(); n != 0 {
+		if n := b.engine.changes.waits(); n != 0 {
 			t.Errorf("%d wait", n)
 		}
 		b.local.release()
@@ -335,8 +463,8 @@ func TestCommand_MemoryIsGivenBack(t *testing.T) {
 				if err := b.bigCommand(workspaceNumber(20), time.Second); err != nil {
 					t.Errorf("another change: %v", err)
 				}
-				if n := b.engine.changes.used.Load(); n != 0 || b.engine.changes.waiting.Len() != 0 {
-					t.Errorf("%d bytes are taken, and %d wait", n, b.engine.changes.waiting.Len())
+				if n := b.engine.changes.used.Load(); n != 0 || b.engine.changes.waits() != 0 {
+					t.Errorf("%d bytes are taken, and %d wait", n, b.engine.changes.waits())
 				}
 			})
 		})

@@ -104,11 +104,18 @@ func (w *workspaceActor) accept(c *call) {
 		w.refuse(c, errNotServed())
 	case w.proposal != nil, w.memory.turn != nil:
 		w.waiting = append(w.waiting, c)
+		if w.memory.turn != nil && w.waiting[0].isWithdrawn() {
+			// The others don't wait for what it needed.
+			w.memory.giveUp()
+			w.runWaiting()
+		}
 	case w.h.doubtful:
 		w.waiting = append(w.waiting, c)
 		w.resolveDoubt()
 	case !w.run(c):
 		w.waiting = append(w.waiting, c)
+	default:
+		w.memory.giveNext() // the command did not run
 	}
 }
 
@@ -138,17 +145,15 @@ func (w *workspaceActor) granted(turn *changeTurn) { w.engine.root.Send(w.self, 
 // run carries out a command in the open batch. It returns false if there is no memory for the command, which is the
 // first to run when there is. A flush that is in the mailbox closes the open batch meanwhile.
 func (w *workspaceActor) run(c *call) bool {
+	if c.isWithdrawn() {
+		w.drop(c)
+		return true
+	}
 	if !w.memory.admits(c, w.granted) {
 		return false
 	}
-	if !w.begins(c) {
-		w.memory.giveNext()
-		return true
-	}
-	if c.req.BodySize >= largeBody {
-		w.execute(c)
-	} else if !w.executeSmall(c) {
-		return false
+	if executed, ok := w.execute(c); !executed {
+		return ok
 	}
 	if w.buffer.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
@@ -168,15 +173,23 @@ func (w *workspaceActor) run(c *call) bool {
 	return true
 }
 
-// executeSmall executes a command with a small body when few others run, unless there is no memory.
-func (w *workspaceActor) executeSmall(c *call) bool {
-	w.engine.running <- struct{}{} // no command that runs waits for another
-	defer func() { <-w.engine.running }()
-	if !w.memory.admitsSmall(w.granted) {
-		return false
+// execute has a command write into the open batch. ok is false if there is no memory for it. A command that can't run any
+// more is answered: it is not executed then.
+func (w *workspaceActor) execute(c *call) (executed, ok bool) {
+	if c.req.BodySize < largeBody {
+		if w.memory.memory.isOver() {
+			w.engine.running <- struct{}{} // no command that runs waits for another
+			defer func() { <-w.engine.running }()
+		}
+		if !w.memory.admitsSmall(w.granted) {
+			return false, false
+		}
 	}
-	w.execute(c)
-	return true
+	if !w.begins(c) {
+		return false, true
+	}
+	w.write(c)
+	return true, true
 }
 
 // maxBatchAnswers is the number of bytes of answers at which a batch is closed. A command may
@@ -195,8 +208,8 @@ func (w *workspaceActor) full() bool {
 	return w.buffer.Size() >= limits.BatchBytes || len(w.batch) >= limits.BatchCommands || w.answers >= maxBatchAnswers
 }
 
-// execute has a command write into the open batch.
-func (w *workspaceActor) execute(c *call) {
+// write has a command write into the open batch.
+func (w *workspaceActor) write(c *call) {
 	w.running = c
 	if c.req.Spent.On {
 		c.took = time.Now()
@@ -229,6 +242,9 @@ func (w *workspaceActor) runWaiting() {
 	}
 	w.waiting = append(w.waiting[:0], w.waiting[n:]...)
 	clear(w.waiting[len(w.waiting):cap(w.waiting)])
+	if len(w.waiting) == 0 || w.h.doubtful {
+		w.memory.giveNext() // the command for which it was taken did not run
+	}
 }
 
 // conclude answers a command whose batch is committed or held nothing, unless it
