@@ -146,6 +146,11 @@ func takeUsage(im *importing, data []byte) error {
 	if row != nil && o.issue != row.Value.issue() {
 		return im.refuse("data.issueId must be that of the session.")
 	}
+	for _, owner := range [...]storage.ID{o.session, o.issue} {
+		if err := im.needNewer(t.ID, owner); err != nil {
+			return err
+		}
+	}
 	id, _ := storage.ParseID(t.ID)
 	at := t.At.Time()
 	if there, err := im.tx.Has(usageEntryTable, usageEntryKey(at, id)); err != nil || there {
@@ -157,6 +162,9 @@ func takeUsage(im *importing, data []byte) error {
 	known, err := im.tx.Has(issueTable, issueKey(o.issue))
 	if err != nil {
 		return fmt.Errorf("look for an issue: %w", err)
+	}
+	if !known {
+		im.wasDeleted(o.issue)
 	}
 	return im.tx.storeUsage(at, id, &o, &t.Usage, known)
 }

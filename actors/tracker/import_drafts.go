@@ -24,7 +24,11 @@ func takeDraft(im *importing, data []byte) error {
 		return im.refuse("data.issueId is missing.")
 	}
 	if d.SessionID != nil {
-		if _, err := im.needSession(*d.SessionID); err != nil {
+		session, err := im.needSession(*d.SessionID)
+		if err != nil {
+			return err
+		}
+		if err := im.needNewer(string(d.ID), session.Value.id()); err != nil {
 			return err
 		}
 	}

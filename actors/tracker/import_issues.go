@@ -103,7 +103,7 @@ func (im *importing) checkIssue(t *Issue) error {
 	}
 	tick := uint64(storage.DocOf(t.id()))
 	if tick <= im.record.LastIssue {
-		return im.refuse("Issues must come in the order in which they were made.")
+		return im.refuse("Issues must come in the order in which they were made, and before their sessions and usage.")
 	}
 	im.record.LastIssue = tick
 	return im.tickFree(t.id())
@@ -273,6 +273,9 @@ func takeHistory(im *importing, data []byte) error {
 	if e.Field == "" || strings.ContainsFunc(e.Field, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) || len(e.From) == 0 || len(e.To) == 0 {
 		return im.refuse("data must have a field, from and to.")
 	}
+	if err := im.needNewer(e.ID, issue.Value.id()); err != nil {
+		return err
+	}
 	id, _ := storage.ParseID(e.ID)
 	n := int(id[15])
 	id[15] = 0
@@ -301,7 +304,10 @@ func takeHistory(im *importing, data []byte) error {
 
 func lookAtComment(im *importing, c *Comment) error {
 	row, err := im.needIssue(c.IssueID)
-	if err != nil || c.ParentID == nil {
+	if err != nil {
+		return err
+	}
+	if err := im.needNewer(string(c.ID), row.Value.id()); err != nil || c.ParentID == nil {
 		return err
 	}
 	above, _ := storage.ParseID(*c.ParentID)
@@ -320,7 +326,11 @@ func takeAttachment(im *importing, data []byte) error {
 	if err := im.decode(data, &t); err != nil {
 		return err
 	}
-	if _, err := im.needIssue(t.IssueID); err != nil {
+	issue, err := im.needIssue(t.IssueID)
+	if err != nil {
+		return err
+	}
+	if err := im.needNewer(string(t.ID), issue.Value.id()); err != nil {
 		return err
 	}
 	content, err := base64.StdEncoding.DecodeString(t.ContentBase64)

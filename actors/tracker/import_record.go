@@ -265,6 +265,13 @@ func (im *importing) needNewer(id string, owner storage.ID) error {
 	return nil
 }
 
+// wasDeleted notes that sessions or usage came of an issue that is not there: it was deleted where the file comes from.
+// Its own line can't come later. The export of this workspace would have the issue first, and another import then
+// would not take what belongs to it as that of a deleted one.
+func (im *importing) wasDeleted(issue storage.ID) {
+	im.record.LastIssue = max(im.record.LastIssue, uint64(storage.DocOf(issue)))
+}
+
 // needIssue refuses a line whose issue is not there.
 func (im *importing) needIssue(id IssueID) (*storage.Row[Issue], error) {
 	raw, _ := storage.ParseID(id)

@@ -23,6 +23,9 @@ func takeSession(im *importing, data []byte) error {
 		return err
 	}
 	s := sessionRecord{AgentSession: public.AgentSession, SessionDetails: public.SessionDetails}
+	if err := im.needNewer(string(s.ID), s.issue()); err != nil {
+		return err
+	}
 	if err := im.checkSession(&s); err != nil {
 		return err
 	}
@@ -145,6 +148,7 @@ func (im *importing) completeSession(s *sessionRecord) error {
 		if !s.Status.Ended() {
 			return im.refuse("There is no issue %s before this line.", s.IssueID)
 		}
+		im.wasDeleted(s.issue())
 	} else {
 		s.Inner.Rank, s.Inner.Team, s.Inner.Restricted = issue.Value.Priority.rank(), "", false
 	}

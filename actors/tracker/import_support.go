@@ -79,6 +79,9 @@ func takeTicketMessage(im *importing, data []byte) error {
 		return err
 	}
 	id, _ := storage.ParseID(m.TicketID)
+	if err := im.needNewer(string(m.ID), id); err != nil {
+		return err
+	}
 	row, err := tickets.Get(im.tx, storage.Key(nil).DescID(id))
 	if err != nil {
 		return fmt.Errorf("read a ticket: %w", err)
@@ -147,6 +150,9 @@ func takeDelivery(im *importing, data []byte) error {
 		return err
 	}
 	webhook, _ := storage.ParseID(d.SubscriptionID)
+	if err := im.needNewer(d.ID, webhook); err != nil {
+		return err
+	}
 	there, err := im.tx.Has(webhookTable, storage.Key(nil).DescID(webhook))
 	if err != nil {
 		return fmt.Errorf("look for a webhook: %w", err)

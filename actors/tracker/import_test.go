@@ -21,10 +21,16 @@ type lineImport struct {
 
 func newLineImport(t tester) *lineImport {
 	t.Helper()
+	return newLineImportOf(t, "")
+}
+
+// newLineImportOf is newLineImport of a file whose workspace has more fields, each with a comma behind it.
+func newLineImportOf(t tester, fields string) *lineImport {
+	t.Helper()
 	w := newTestService(t)
 	im := &lineImport{testService: w, home: w.onboard("yard"), sum: sha256.New(), counts: map[string]int{exportWorkspace: 1}}
 	const at = `"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"`
-	if err := im.send(fmt.Sprintf(`{"n":0,"type":"workspace","version":1,"data":{"id":%q,"name":"Y","slug":"y","ownerId":"x",%s}}`, im.home.Workspace.ID, at)); err != nil {
+	if err := im.send(fmt.Sprintf(`{"n":0,"type":"workspace","version":1,"data":{"id":%q,"name":"Y","slug":"y","ownerId":"x",%s%s}}`, im.home.Workspace.ID, fields, at)); err != nil {
 		t.Fatal(err)
 	}
 	return im

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -116,6 +117,28 @@ func byCreatedAt(_, value []byte) (storage.ID, error) {
 		return storage.ID{}, err
 	}
 	return byTimeIn(rec.JSON(), "createdAt")
+}
+
+// byCreatedAtBehind is byCreatedAt for records that belong to others, whose ids are in fields of their JSON. Such a
+// record comes behind the others also if a file that the service has not written gave it an earlier time: an import
+// wants them before it.
+func byCreatedAtBehind(fields ...string) madeBy {
+	return func(key, value []byte) (storage.ID, error) {
+		made, err := byCreatedAt(key, value)
+		if err != nil {
+			return made, err
+		}
+		for _, field := range fields {
+			owner, ok := storage.ParseID(storedText(value, field))
+			if !ok {
+				return made, fmt.Errorf("%w: %s of a record", storage.ErrFormat, field)
+			}
+			if bytes.Compare(owner[:], made[:]) > 0 {
+				made = owner
+			}
+		}
+		return made, nil
+	}
 }
 
 // byTimeIn returns the place behind everything of the time in a field of JSON.
