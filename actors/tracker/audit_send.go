@@ -32,7 +32,7 @@ func (tx *Tx) sendAudit(e *AuditEntry) error {
 	if _, err := unsentAudits.Insert(tx, e); err != nil {
 		return fmt.Errorf("add to the audit: %w", err)
 	}
-	return tx.SetTimer(timerSendAudit, "", tx.now)
+	return tx.SetTimerAtOnce(timerSendAudit, "")
 }
 
 // auditEntries are entries on their way to the directory.
@@ -111,7 +111,7 @@ var sentAuditOp = NewCommand[auditEntries, None]("SentAudit", "Note that the clu
 		return Reply{}, err
 	}
 	if left {
-		return Reply{Outcome: NoContent}, tx.SetTimer(timerSendAudit, "", tx.now)
+		return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(timerSendAudit, "")
 	}
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerSendAudit, "")
 }, WithSpaceEffect(FreesSpace))

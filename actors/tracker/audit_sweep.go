@@ -60,7 +60,7 @@ var sweepAuditOp = NewCommand[TimerIn, None]("SweepAudit", "Remove entries of th
 		}
 	}
 	if more {
-		return Reply{Outcome: NoContent}, tx.SetTimer(timerSweepAudit, "", tx.now)
+		return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(timerSweepAudit, "")
 	}
 	left, err := tx.Has(auditTable, nil)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 
 	"switchyard/storage"
 )
@@ -162,8 +161,7 @@ func (tx *Tx) endScope(scope budgetScope, from []byte) error {
 	if next == nil {
 		return nil
 	}
-	// See sessionHasEnded for the millisecond.
-	return tx.SetTimer(timerBudgetEnd, budgetEndSubject(next, scope), tx.now.Add(time.Millisecond))
+	return tx.SetTimerAtOnce(timerBudgetEnd, budgetEndSubject(next, scope))
 }
 
 // runningSession is a running session, with its entry in the index that it was found by.

@@ -124,7 +124,7 @@ func (tx *Tx) beginCount() error {
 	if err := tx.Writer().SetValue(bytesTable, bytesNext[:], start); err != nil {
 		return err
 	}
-	return tx.SetTimer(timerCountBytes, "", tx.now)
+	return tx.SetTimerAtOnce(timerCountBytes, "")
 }
 
 // countNothing has no rows counted, and returns the first key of the workspace.
@@ -177,7 +177,7 @@ var countBytesOp = NewCommand[TimerIn, None]("CountBytes", "Count what a workspa
 		if err := w.SetValue(bytesTable, bytesNext[:], w.CountingBelow()); err != nil {
 			return Reply{}, err
 		}
-		return Reply{Outcome: NoContent}, tx.SetTimer(timerCountBytes, "", tx.now)
+		return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(timerCountBytes, "")
 	}
 	if err := w.DeleteValue(bytesTable, bytesNext[:]); err != nil {
 		return Reply{}, err

@@ -131,6 +131,40 @@ func TestClock_ReleasesGoOn(t *testing.T) {
 	f.verify()
 }
 
+// Work that a command leaves to the next batch goes on at once after a fail-over, if the clock of the new owner is
+// behind: the work that the owner before has left, and that which the new one leaves.
+func TestClock_NextBatchIsAtOnce(t *testing.T) {
+	t.Parallel()
+	const all = maxFollowers + 20
+	for _, ahead := range []time.Duration{8 * time.Second, time.Hour} {
+		for leaver, leave := range map[string]func(f *agentFixture, first IssueID){
+			"the owner before": func(f *agentFixture, first IssueID) { f.aheadBy(ahead, func() { f.close(first) }) },
+			"the new owner": func(f *agentFixture, first IssueID) {
+				f.wasAhead(ahead)
+				f.close(first)
+			},
+		} {
+			f := newAgentFixture(t)
+			first, work := f.work(PriorityLow), f.work(PriorityLow)
+			f.block(first.ID, work.ID)
+			for i := range all {
+				f.dispatch(work.ID, DispatchIssueIn{AgentID: Some(fmt.Sprint(i)), SessionOptions: SessionOptions{WhenReady: true}})
+			}
+			leave(f, first.ID)
+			f.restart()
+			f.pass(100 * time.Millisecond)
+			got := 0
+			for range all/50 + 1 {
+				got += len(f.claim(ClaimSessionsIn{Limit: 50}))
+			}
+			if got != all {
+				t.Errorf("left by %s, %s ahead: %d of %d sessions can be claimed", leaver, ahead, got, all)
+			}
+			f.verify()
+		}
+	}
+}
+
 func TestClock_TimesOfRequests(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)

@@ -273,7 +273,7 @@ var endRestoredOp = NewCommand[endRestoredIn, None]("EndRestored", "Remove a wor
 	if err != nil {
 		return Reply{}, fmt.Errorf("remove a workspace after a restore: %w", err)
 	}
-	return Reply{Outcome: NoContent}, tx.SetTimer(timerErase, string(in.Workspace), tx.now)
+	return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(timerErase, string(in.Workspace))
 }, InDirectory, WithSpaceEffect(EndsWorkspace))
 
 // keepRestoredIn is a workspace that the directory gets to know in a recovery.
@@ -338,7 +338,7 @@ var recopyRestoredOp = NewCommand[recopyRestoredIn, None]("RecopyRestored", "Cop
 			return Reply{}, err
 		}
 	}
-	return Reply{Outcome: NoContent}, tx.SetTimer(timerCopyReadOnly, "", tx.now)
+	return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(timerCopyReadOnly, "")
 }, InDirectory, WithSpaceEffect(FreesSpace))
 
 // NewRestore returns how Restored runs its operations: in the directory's write buffer, each

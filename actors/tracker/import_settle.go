@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"switchyard/storage"
 )
@@ -41,7 +40,7 @@ func (tx *Tx) resumeWaits() error {
 			return err
 		}
 		if some {
-			return tx.SetTimer(timerImportedWaits, "", tx.now.Add(time.Millisecond))
+			return tx.SetTimerAtOnce(timerImportedWaits, "")
 		}
 	}
 	return nil
@@ -67,8 +66,7 @@ var settleImportedOp = NewCommand[TimerIn, None]("SettleImported", "Move on the 
 			continue
 		}
 		if looked >= maxImportedWaits || tx.followers.moved >= maxUnblockedSessions || tx.written() > maxFollowed {
-			// See sessionHasEnded for the millisecond.
-			return Reply{Outcome: NoContent}, tx.SetTimer(timerImportedWaits, w.name+" "+hex.EncodeToString(keys[0]), tx.now.Add(time.Millisecond))
+			return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(timerImportedWaits, w.name+" "+hex.EncodeToString(keys[0]))
 		}
 		if at, err = w.settle(tx, keys[0]); err != nil {
 			return Reply{}, err

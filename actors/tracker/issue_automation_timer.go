@@ -55,12 +55,12 @@ func (tx *Tx) continueBelow(parent storage.ID, after []byte) error {
 		after = issueKey(next)
 	}
 	copy(c.after[:], after)
-	return tx.SetTimer(timerCloseChildren, c.subject(), tx.now)
+	return tx.SetTimerAtOnce(timerCloseChildren, c.subject())
 }
 
 func (tx *Tx) continueAbove(id storage.ID) error {
 	c := cascade{issue: id, actor: EventActor{ID: tx.Caller.ID, Type: tx.Caller.Type}}
-	return tx.SetTimer(timerCloseParent, c.subject(), tx.now)
+	return tx.SetTimerAtOnce(timerCloseParent, c.subject())
 }
 
 // closeChildrenOp continues to close the children of an issue, unless the issue was

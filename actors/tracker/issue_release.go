@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"fmt"
-	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -99,7 +98,7 @@ func (tx *Tx) holdRelease(issue storage.ID, held *heldRelease) error {
 	if err := tx.Writer().SetValue(releaseTable, issueKey(issue), value); err != nil {
 		return err
 	}
-	return tx.SetTimer(timerRelease, "", tx.now.Add(time.Millisecond))
+	return tx.SetTimerAtOnce(timerRelease, "")
 }
 
 // hasRoomToRelease reports whether a command that has released some issues may release one
@@ -183,7 +182,7 @@ var releaseOp = NewCommand[TimerIn, None]("ReleaseIssues", "Tell of further issu
 	defer func() { tx.Caller = service }()
 	for i, pk := range keys {
 		if i == maxUnblocked || !tx.hasRoomToRelease(i) {
-			return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, tx.now.Add(time.Millisecond))
+			return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(in.Kind, in.Subject)
 		}
 		if err := tx.releaseHeld(pk); err != nil {
 			return Reply{}, err

@@ -105,7 +105,7 @@ var clearPendingOp = NewCommand[memberChanges, memberChanges]("ClearPending", "S
 	if len(left) == 0 {
 		err = tx.ClearTimer(timerSyncMembers, "")
 	} else {
-		err = tx.SetTimer(timerSyncMembers, "", tx.now)
+		err = tx.SetTimerAtOnce(timerSyncMembers, "")
 	}
 	if err != nil {
 		return Reply{}, err

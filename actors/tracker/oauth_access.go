@@ -153,7 +153,7 @@ var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired acc
 	}
 	switch {
 	case more:
-		err = tx.SetTimer(timerSweepAccess, "", tx.now)
+		err = tx.SetTimerAtOnce(timerSweepAccess, "")
 	case next.IsZero():
 		err = tx.ClearTimer(timerSweepAccess, "")
 	default:

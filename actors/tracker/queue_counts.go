@@ -76,7 +76,7 @@ func (tx *Tx) sessionsCounted() (*countedSessions, error) {
 	if err := tx.storeCounted(c); err != nil {
 		return nil, err
 	}
-	return c, tx.SetTimer(timerCountSessions, "", tx.now)
+	return c, tx.SetTimerAtOnce(timerCountSessions, "")
 }
 
 func (tx *Tx) storeCounted(c *countedSessions) error {
@@ -189,5 +189,5 @@ var countSessionsOp = NewCommand[TimerIn, None]("CountSessions", "Count a worksp
 	if c.done {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
-	return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, tx.now)
+	return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(in.Kind, in.Subject)
 })

@@ -33,11 +33,10 @@ var sweepRetentionOp = NewCommand[TimerIn, None]("SweepRetention", "Give up what
 	if err != nil {
 		return Reply{}, fmt.Errorf("sweep a workspace: %w", err)
 	}
-	next := tx.now.Add(tx.operator.sweepInterval())
 	if more {
-		next = tx.now.Add(time.Millisecond) // see sessionHasEnded
+		return Reply{Outcome: NoContent}, tx.SetTimerAtOnce(in.Kind, in.Subject)
 	}
-	return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, next)
+	return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, tx.now.Add(tx.operator.sweepInterval()))
 }, WithSpaceEffect(FreesSpace))
 
 // sweepRetention does one batch of a sweep, and reports whether some is left.

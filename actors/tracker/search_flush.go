@@ -236,14 +236,18 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 		return err
 	}
 	if from, to := m.ToMerge(); from < to {
-		if err := tx.setSweep(mergeSegments, tx.now); err != nil {
+		at, err := tx.atOnce()
+		if err != nil {
+			return err
+		}
+		if err := tx.setSweep(mergeSegments, at); err != nil {
 			return err
 		}
 	}
 	left, long := tx.recent().indexed(m)
 	switch {
 	case b.more || left >= indexMany || tx.recent().text >= tx.buffer.indexText:
-		return tx.SetTimer(timerIndexSearch, "", tx.now)
+		return tx.SetTimerAtOnce(timerIndexSearch, "")
 	case left >= tx.buffer.indexFew || long:
 		return tx.SetTimer(timerIndexSearch, "", tx.now.Add(indexSoon))
 	}

@@ -133,7 +133,7 @@ func (tx *Tx) indexLater(before int, long bool) error {
 	case waiting > 0 && waiting%indexMany == 0,
 		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.Crowding() > 0,
 		tx.recent().text/most > before/most:
-		return tx.SetTimer(timerIndexSearch, "", tx.now)
+		return tx.SetTimerAtOnce(timerIndexSearch, "")
 	case waiting >= tx.buffer.indexFew || long:
 		return tx.setSweep(indexSearch, tx.now.Add(indexSoon))
 	}

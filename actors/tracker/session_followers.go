@@ -3,7 +3,6 @@ package tracker
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -172,9 +171,7 @@ func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
 		line.ended = line.ended[1:]
 		more, err := tx.moveFollowers(first)
 		if err == nil && more {
-			// The scheduler takes a timer with a new time for a moved one, not for one
-			// whose run has failed.
-			err = tx.SetTimer(timerSessionFollowers, string(first.ID), tx.now.Add(time.Millisecond))
+			err = tx.SetTimerAtOnce(timerSessionFollowers, string(first.ID))
 		}
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"switchyard/storage"
 )
@@ -288,7 +287,7 @@ func (tx *Tx) parkFull(key string) error {
 	if err != nil || !more && !left {
 		return err
 	}
-	return tx.SetTimer(timerConcurrency, key, tx.now.Add(time.Millisecond))
+	return tx.SetTimerAtOnce(timerConcurrency, key)
 }
 
 // settleKeyOp continues what a command has left to do about a concurrency key. Claims may have

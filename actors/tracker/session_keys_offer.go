@@ -3,7 +3,6 @@ package tracker
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"switchyard/storage"
 )
@@ -23,7 +22,7 @@ func (tx *Tx) offerPlaces(place *freedPlace, n int) error {
 		if err != nil || !more {
 			return err
 		}
-		return tx.SetTimer(timerConcurrency, place.key, tx.now.Add(time.Millisecond))
+		return tx.SetTimerAtOnce(timerConcurrency, place.key)
 	}
 	var from []byte
 	for range maxReleased {
@@ -48,7 +47,7 @@ func (tx *Tx) offerPlaces(place *freedPlace, n int) error {
 		class[len(class)-1] = 1 // behind all entries of the class
 		from = class
 	}
-	return tx.SetTimer(timerConcurrency, place.key, tx.now.Add(time.Millisecond))
+	return tx.SetTimerAtOnce(timerConcurrency, place.key)
 }
 
 // offerTo puts sessions of an agent and provider that are parked under a key into the claim

@@ -54,7 +54,9 @@ var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back fro
 	}
 	for i, pk := range due {
 		if i > 0 && tx.written() > maxFollowed {
-			next = tx.now.Add(time.Millisecond) // see sessionHasEnded
+			if next, err = tx.atOnce(); err != nil {
+				return Reply{}, err
+			}
 			break
 		}
 		if err := tx.checkLease(pk, &next); err != nil {
@@ -81,8 +83,8 @@ func (tx *Tx) leasesToCheck() (due [][]byte, next time.Time, err error) {
 			next = at
 			return false, nil
 		case len(due) == leasesBatch:
-			next = tx.now.Add(time.Millisecond)
-			return false, nil
+			next, err = tx.atOnce()
+			return false, err
 		}
 		due = append(due, append([]byte(nil), fields[8:]...))
 		return true, nil

@@ -244,6 +244,7 @@ var notBeforeOp = NewCommand[TimerIn, None]("ReleasePutOff", "Queue the sessions
 	prefix := storage.Key(nil).Byte(byte(parkNotBefore))
 	var due [][]byte
 	var next time.Time
+	more := false
 	if err := tx.Rows(sessionParked, prefix, nil, func(fields, _ []byte) (bool, error) {
 		fields = fields[len(prefix):]
 		if len(fields) != 8+storage.ListedKeyLen {
@@ -253,8 +254,7 @@ var notBeforeOp = NewCommand[TimerIn, None]("ReleasePutOff", "Queue the sessions
 			next = at
 			return false, nil
 		}
-		if len(due) == maxReleased {
-			next = tx.now.Add(time.Millisecond)
+		if more = len(due) == maxReleased; more {
 			return false, nil
 		}
 		due = append(due, append([]byte(nil), fields[8:]...))
@@ -262,12 +262,12 @@ var notBeforeOp = NewCommand[TimerIn, None]("ReleasePutOff", "Queue the sessions
 	}); err != nil {
 		return Reply{}, fmt.Errorf("list the sessions that are put off: %w", err)
 	}
-	more, err := tx.reparkKeys(due)
+	left, err := tx.reparkKeys(due)
+	if err == nil && (more || left) {
+		next, err = tx.atOnce()
+	}
 	if err != nil {
 		return Reply{}, err
-	}
-	if more {
-		next = tx.now.Add(time.Millisecond)
 	}
 	if next.IsZero() {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)

@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"fmt"
-	"time"
 
 	"switchyard/storage"
 )
@@ -26,8 +25,7 @@ func (tx *Tx) placeSessions(issue storage.ID, priority IssuePriority) error {
 	}
 	for _, pk := range active {
 		if tx.written() > maxFollowed {
-			// See sessionHasEnded for the millisecond.
-			return tx.SetTimer(timerSessionPlaces, issue.String(), tx.now.Add(time.Millisecond))
+			return tx.SetTimerAtOnce(timerSessionPlaces, issue.String())
 		}
 		row, err := sessions.Get(tx, pk)
 		if err != nil {

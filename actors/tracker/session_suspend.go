@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"switchyard/storage"
 )
@@ -213,7 +212,7 @@ func (tx *Tx) settleScope(reason parkReason, scope string) (unqueued bool, err e
 	}
 	subject := scopeSubject(reason, scope)
 	if more {
-		return unqueued, tx.SetTimer(timerScope, subject, tx.now.Add(time.Millisecond))
+		return unqueued, tx.SetTimerAtOnce(timerScope, subject)
 	}
 	return unqueued, tx.ClearTimer(timerScope, subject)
 }

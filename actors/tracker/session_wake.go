@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"switchyard/storage"
 )
@@ -139,8 +138,7 @@ func (tx *Tx) wakeFor(all []happening, i int, woken *int) error {
 		}
 		for _, pk := range keys {
 			if *woken >= maxFollowers || tx.written() > maxFollowed {
-				// See sessionHasEnded for the millisecond.
-				return tx.SetTimer(timerSessionWake, h.subject(), tx.now.Add(time.Millisecond))
+				return tx.SetTimerAtOnce(timerSessionWake, h.subject())
 			}
 			met, err := tx.wake(pk, all)
 			if err != nil {

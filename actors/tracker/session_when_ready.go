@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"switchyard/storage"
 )
@@ -99,7 +98,7 @@ func (tx *Tx) settleWaiting(issue storage.ID, waiters waitersOf) error {
 					return err
 				}
 			}
-			return tx.SetTimer(timerWhenReady, issue.String(), tx.now.Add(time.Millisecond))
+			return tx.SetTimerAtOnce(timerWhenReady, issue.String())
 		}
 		if err := tx.moveWhenReady(pk[len(pk)-storage.ListedKeyLen:], closed); err != nil {
 			return err

@@ -76,12 +76,12 @@ func (tx *Tx) setSweep(s sweeps, due time.Time) error {
 	return nil
 }
 
-// endSweep ends the run of a sweep: it sets the timer to now if more rows are due, or to
+// endSweep ends the run of a sweep: it sets the timer to run at once if more rows are due, or to
 // next if that is not zero, and otherwise clears it.
 func (tx *Tx) endSweep(s sweeps, more bool, next time.Time) error {
 	switch {
 	case more:
-		return tx.SetTimer(s.kind(), "", tx.now)
+		return tx.SetTimerAtOnce(s.kind(), "")
 	case !next.IsZero():
 		if soon := tx.now.Add(sweepPause); next.Before(soon) {
 			next = soon

@@ -53,7 +53,7 @@ func timerKey(k storage.Key, kind, subject string) storage.Key { return k.Str(ki
 
 // SetTimer sets the timer that runs the operation of a kind (see TimerOps) for subject;
 // an existing timer of that kind and subject is moved. Neither string may contain a NUL
-// byte.
+// byte. Work that goes on in the next batch has SetTimerAtOnce.
 func (tx *Tx) SetTimer(kind, subject string, at time.Time) error {
 	t := Timer{Kind: kind, Subject: subject, Due: At(at)}
 	old, err := timers.Get(tx, timerKey(nil, kind, subject))
@@ -70,6 +70,35 @@ func (tx *Tx) SetTimer(kind, subject string, at time.Time) error {
 		return fmt.Errorf("set a timer: %w", err)
 	}
 	return nil
+}
+
+// SetTimerAtOnce is SetTimer for work that goes on in the next batch, whatever the time is.
+func (tx *Tx) SetTimerAtOnce(kind, subject string) error {
+	at, err := tx.atOnce()
+	if err != nil {
+		return fmt.Errorf("set a timer: %w", err)
+	}
+	return tx.SetTimer(kind, subject, at)
+}
+
+// timesAtOnce bounds the times of timers that are due at once, in milliseconds since 1970. They end in
+// November 2004: the clock of the next owner may be behind tx.now, or this one may be wrong, and these
+// times are past for both. Every version takes them for overdue timers.
+const timesAtOnce = 1 << 40
+
+// atOnce returns the time of the timers that this command sets to be due at once. Commands of a workspace
+// get different times, because the scheduler takes a timer which is still set to the time of its run for one
+// whose run has failed. The times grow, so that timers run in the order in which they were set, for 74 hours,
+// and begin anew then.
+func (tx *Tx) atOnce() (time.Time, error) {
+	if tx.dueAtOnce.IsZero() {
+		tick, err := tx.tick()
+		if err != nil {
+			return time.Time{}, err
+		}
+		tx.dueAtOnce = time.UnixMilli(int64(tick % timesAtOnce)).UTC()
+	}
+	return tx.dueAtOnce, nil
 }
 
 // ClearTimer removes a timer, if it is set.

@@ -28,6 +28,8 @@ type Tx struct {
 	// leasesDue is the time of the next check of leases if this command has changed it;
 	// nil: the write buffer's value.
 	leasesDue *time.Time
+	// dueAtOnce is the time of the timers that this command sets to be due at once; zero: none yet.
+	dueAtOnce time.Time
 	// happened is what the command has done that sessions may wait for.
 	happened  []happening
 	followers followerWork
@@ -60,20 +62,28 @@ func (tx *Tx) written() int { return tx.buffer.store.Size() - tx.began }
 // milliseconds). Within a workspace each id is greater than all earlier ones, even when
 // the clock goes back, so the order of ids is the order of creation.
 func (tx *Tx) NewID() (storage.ID, error) {
-	l := tx.buffer
-	clock, err := l.counters.change(tx, counterKey{table: clockTable})
+	tick, err := tx.tick()
 	if err != nil {
 		return storage.ID{}, err
 	}
-	tick := max(uint64(tx.now.UnixMilli())<<12, clock.n+1)
-	clock.n = tick
 	var id storage.ID
 	binary.BigEndian.PutUint64(id[:], tick>>12<<16|0x7000|tick&0xfff)
-	if _, err := io.ReadFull(l.random, id[8:]); err != nil {
+	if _, err := io.ReadFull(tx.buffer.random, id[8:]); err != nil {
 		return storage.ID{}, err
 	}
 	id[8] = id[8]&0x3f | 0x80
 	return id, nil
+}
+
+// tick returns a number that is greater than all earlier ones of the workspace: the milliseconds since
+// 1970 and, in the lowest 12 bits, a counter.
+func (tx *Tx) tick() (uint64, error) {
+	clock, err := tx.buffer.counters.change(tx, counterKey{table: clockTable})
+	if err != nil {
+		return 0, err
+	}
+	clock.n = max(uint64(tx.now.UnixMilli())<<12, clock.n+1)
+	return clock.n, nil
 }
 
 // endMillisecond has all ids that later commands make be of a later millisecond than tx.order, whatever the
