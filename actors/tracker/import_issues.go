@@ -176,7 +176,7 @@ func (im *importing) fits(id storage.ID, children, levels int) error {
 	return err
 }
 
-// takeClosing sets the time when an issue was closed.
+// takeClosing sets the time when an issue was closed, and what was told of its pull request since.
 func takeClosing(im *importing, data []byte) error {
 	var c closedIssue
 	if err := im.decode(data, &c); err != nil {
@@ -190,6 +190,9 @@ func takeClosing(im *importing, data []byte) error {
 		return im.refuse("There is no closed issue %s before this line.", c.IssueID)
 	}
 	c.Archived = row.Value.Archived
+	if c.Pull != nil && !c.Archived {
+		return im.refuse("data.pull is of archived issues only.")
+	}
 	return im.tx.storeClosing(row, &c)
 }
 

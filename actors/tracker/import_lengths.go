@@ -45,7 +45,10 @@ var importLengths = lengthsOf(importedInputs)
 
 func lengthsOf(inputsOf map[string][]any) map[string]map[string]int {
 	// The bytes of an attachment are checked as such.
-	all := map[string]map[string]int{"attachment": {"data.contentBase64": maxImportBody, "data.name": maxAttachmentName}}
+	all := map[string]map[string]int{
+		"attachment": {"data.contentBase64": maxImportBody, "data.name": maxAttachmentName},
+		"closing":    {"data.pull.prUrl": maxURL},
+	}
 	for line, inputs := range inputsOf {
 		all[line] = map[string]int{}
 		for _, in := range inputs {

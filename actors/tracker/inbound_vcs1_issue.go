@@ -202,15 +202,14 @@ func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []Issu
 		if row == nil {
 			continue
 		}
-		changed := *row
-		if !change(&changed.Value) {
-			continue
-		}
 		if row.Value.ArchivedAt != nil {
-			// The issue stays as it is (Decision 72). Its sessions go on, and may wait for this.
-			if err := tx.waitEffect(&issueWrite{old: row, new: &changed}); err != nil {
+			if err := tx.tellArchived(row, change); err != nil {
 				return nil, err
 			}
+			continue
+		}
+		changed := *row
+		if !change(&changed.Value) {
 			continue
 		}
 		if _, err := tx.writeIssue(row, &changed); err != nil {

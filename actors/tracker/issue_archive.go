@@ -100,8 +100,8 @@ type UnarchiveIssueIn struct {
 	ID string `path:"id"`
 }
 
-// UnarchiveIssue brings an archived issue back. Retention counts its days anew from then
-// on. For an issue that is not archived nothing changes.
+// UnarchiveIssue brings an archived issue back, with what calls of version control have told of its
+// pull request meanwhile. Retention counts its days anew from then on. For an issue that is not archived nothing changes.
 var UnarchiveIssue = NewCommand[UnarchiveIssueIn, Issue]("UnarchiveIssue", "Bring an archived issue back", Needs{Write, "issues"}, unarchiveIssue)
 
 func unarchiveIssue(tx *Tx, in *UnarchiveIssueIn) (Reply, error) {
@@ -113,6 +113,9 @@ func unarchiveIssue(tx *Tx, in *UnarchiveIssueIn) (Reply, error) {
 		return Reply{}, NotFound("issue")
 	}
 	back := *row
+	if err := tx.addTold(&back.Value); err != nil {
+		return Reply{}, err
+	}
 	back.Value.ArchivedAt = nil
 	w, err := tx.writeIssue(row, &back)
 	if err != nil {

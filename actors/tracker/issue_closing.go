@@ -7,11 +7,21 @@ import (
 )
 
 // closedIssue says when a closed issue was closed or, if it was archived since, brought back.
-// Retention goes by it.
+// Retention goes by it. The row of an issue that is brought back is made anew.
 type closedIssue struct {
 	IssueID  IssueID   `json:"issueId"`
 	ClosedAt Timestamp `json:"closedAt"`
 	Archived bool      `json:"archived"`
+	// Pull is the pull request of an archived issue, as calls of version control have told it since;
+	// nil if they have told nothing new.
+	Pull *toldPull `json:"pull,omitempty"`
+}
+
+// toldPull has the fields of an issue that calls of version control set.
+type toldPull struct {
+	URL    *string `json:"prUrl"`
+	State  *string `json:"prState" enum:"draft,open,merged,closed"`
+	Checks *string `json:"prCheckState" enum:"pending,success,failure,neutral"`
 }
 
 func (c *closedIssue) issue() storage.ID {
@@ -84,6 +94,48 @@ func (tx *Tx) storeClosing(row *storage.Row[closedIssue], c *closedIssue) (err e
 	return nil
 }
 
+// tellArchived keeps what a call of version control tells of an archived issue. The issue stays as it
+// is (Decision 72). Its sessions go on: those that wait for this are woken, and later waits go by it.
+func (tx *Tx) tellArchived(row *storage.Row[Issue], change func(*Issue) bool) error {
+	before := *row
+	if err := tx.addTold(&before.Value); err != nil {
+		return err
+	}
+	after := before
+	if !change(&after.Value) || len(issueChanges(&before.Value, &after.Value)) == 0 {
+		return nil
+	}
+	note, err := closings.Get(tx, issueKey(row.Value.id()))
+	if err == nil && note == nil {
+		err = fmt.Errorf("there is no note of the closing of the archived issue %s", row.Value.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("keep what is told of an archived issue: %w", err)
+	}
+	c, t := note.Value, &after.Value
+	c.Pull = &toldPull{URL: t.PRURL, State: t.PRState, Checks: t.PRCheckState}
+	if err := tx.storeClosing(note, &c); err != nil {
+		return err
+	}
+	return tx.waitEffect(&issueWrite{old: &before, new: &after})
+}
+
+// addTold sets the fields of an archived issue's pull request to what calls of version control have told.
+func (v *View) addTold(t *Issue) error {
+	if t.ArchivedAt == nil {
+		return nil
+	}
+	note, err := closings.Get(v, issueKey(t.id()))
+	if err != nil {
+		return fmt.Errorf("read what was told of an archived issue: %w", err)
+	}
+	if note != nil && note.Value.Pull != nil {
+		p := note.Value.Pull
+		t.PRURL, t.PRState, t.PRCheckState = p.URL, p.State, p.Checks
+	}
+	return nil
+}
+
 // The states of an issue that closings tells apart.
 const (
 	notClosed byte = iota
@@ -115,6 +167,8 @@ func checkClosing(v *storage.View, pk []byte, t *Issue, report func(string, ...a
 		report("is %s, and when it was closed is noted: %t", t.Status, row != nil)
 	case row != nil && row.Value.Archived != (state == closedArchived):
 		report("its note of the closing says that it is archived: %t", row.Value.Archived)
+	case row != nil && row.Value.Pull != nil && state != closedArchived:
+		report("its note of the closing has a pull request, and it is not archived")
 	}
 	return nil
 }

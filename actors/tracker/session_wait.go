@@ -235,14 +235,18 @@ func (tx *Tx) isMet(s *sessionRecord, c *WaitCondition) (bool, error) {
 		if err != nil || row == nil {
 			return row == nil && kind == waitIssue, err
 		}
+		t := row.Value
+		if err := tx.addTold(&t); err != nil {
+			return false, err
+		}
 		state := ""
 		switch kind {
 		case waitPR:
-			state = fromPtr(row.Value.PRState)
+			state = fromPtr(t.PRState)
 		case waitChecks:
-			state = fromPtr(row.Value.PRCheckState)
+			state = fromPtr(t.PRCheckState)
 		case waitIssue:
-			return row.Value.Status.Closed(), nil
+			return t.Status.Closed(), nil
 		}
 		return c.metBy(state), nil
 	}
