@@ -75,6 +75,9 @@ func (n *Node) operate(ctx context.Context, request operateRequest) error {
 		case "":
 		case n.id.Node:
 			err = n.peering.change(ctx, request)
+			if refusal := (*membership.PermanentError)(nil); errors.As(err, &refusal) {
+				err = &RefusedError{refusal.Message}
+			}
 		default:
 			err = n.peering.ask(ctx, owner, request)
 		}

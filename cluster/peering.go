@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,8 +81,8 @@ func newPeering(n *Node) (l *peering, err error) {
 		Identity: l.identity, Self: l.record, Directory: ownDirectory{n}, Formats: n.formats,
 		Owner: func() string { node, _, _ := n.ownerOf(0); return node },
 		Calls: l.port, Raft: cfg.Store.Raft(),
-		IsReachable: n.isReachable,
-		Now:         cfg.Clock, Logger: n.logger, Fatal: n.fail,
+		IsReachable: n.isReachable, IsDown: l.isDown,
+		Now: cfg.Clock, Logger: n.logger, Fatal: n.fail,
 	}); err != nil {
 		return nil, err
 	}
@@ -252,6 +253,13 @@ func (l *peering) resolve(node string) (string, bool) {
 	}
 	rec, ok := l.registry.list().Node(node)
 	return rec.Peer, ok && rec.Peer != "" && !rec.Released
+}
+
+// isDown reports whether a node has left or is dead.
+func (l *peering) isDown(node string) bool {
+	return !l.node.isReachable(node) && slices.ContainsFunc(l.gossip.Status(), func(m gossip.MemberStatus) bool {
+		return m.Name == node && (m.State == membership.NodeDead || m.State == membership.NodeLeft)
+	})
 }
 
 // otherNodes lists the nodes that take part in groups, except this one.

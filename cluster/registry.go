@@ -46,8 +46,10 @@ type registryConfig struct {
 	Raft *pebble.DB
 	// IsReachable reports whether a node answers. Nil counts as no.
 	IsReachable func(node string) bool
-	Now         func() time.Time
-	Logger      *slog.Logger
+	// IsDown reports whether a node has left or is dead. Nil counts as no.
+	IsDown func(node string) bool
+	Now    func() time.Time
+	Logger *slog.Logger
 	// Fatal is called once if this node must stop, from the registry's goroutine. It must not wait
 	// for close.
 	Fatal func(error)
@@ -223,7 +225,7 @@ func (r *registry) awaitOutcome(outcome <-chan error) {
 func (r *registry) setDraining(ctx context.Context, name string, draining bool) error {
 	_, err := r.change(ctx, func(l *membership.List) error {
 		if draining {
-			return l.Drain(name)
+			return l.Drain(name, r.ruleInput())
 		}
 		return l.Undrain(name)
 	})
@@ -232,8 +234,13 @@ func (r *registry) setDraining(ctx context.Context, name string, draining bool) 
 
 // remove removes a member. It works on the directory's owner only.
 func (r *registry) remove(ctx context.Context, name string) error {
-	_, err := r.change(ctx, func(l *membership.List) error { return l.Remove(name) })
+	_, err := r.change(ctx, func(l *membership.List) error { return l.Remove(name, r.ruleInput()) })
 	return err
+}
+
+// ruleInput returns the facts that the rules of the list use.
+func (r *registry) ruleInput() membership.RuleInput {
+	return membership.RuleInput{IsReachable: r.cfg.IsReachable, IsDown: r.cfg.IsDown, Now: r.cfg.Now()}
 }
 
 // release records that no group counts removed nodes any more. It works on the directory's owner

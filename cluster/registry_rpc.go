@@ -102,10 +102,9 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 	if _, ok := r.cfg.Directory.owned(); !ok {
 		return r.relay(ctx, kind, *request)
 	}
-	input := membership.RuleInput{IsReachable: r.cfg.IsReachable, Now: r.cfg.Now()}
 	list, err := r.change(ctx, func(l *membership.List) error {
 		if kind == rpcJoin {
-			return l.Join(request.Node, input)
+			return l.Join(request.Node, r.ruleInput())
 		}
 		return l.Register(request.Node)
 	})

@@ -64,6 +64,36 @@ func testRegistries(t *testing.T, names ...string) (*memoryDirectory, map[string
 	return directory, out
 }
 
+// Of removals at the same time, the one that would leave no node is refused, whichever comes last.
+func TestRegistry_RemovalsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	directory, nodes := testRegistries(t, "a")
+	directory.give("a")
+	a := nodes["a"]
+	for _, name := range []string{"b", "c"} {
+		if _, err := a.serve(t.Context(), rpcJoin, &joinRequest{Node: membership.Record{Name: name, Instance: "1"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outcomes := make(chan error, 3)
+	for _, name := range []string{"a", "b", "c"} {
+		go func() { outcomes <- a.remove(t.Context(), name) }()
+	}
+	var refusals []error
+	for range 3 {
+		if err := <-outcomes; err != nil {
+			refusals = append(refusals, err)
+		}
+	}
+	if len(refusals) != 1 {
+		t.Fatalf("%d refusals: %v", len(refusals), refusals)
+	}
+	wantRefusal(t, refusals[0], membership.ReasonLastNode, "is the only node that could serve")
+	if members := a.list().Members(); len(members) != 1 {
+		t.Errorf("the members are %+v", members)
+	}
+}
+
 // A change whose outcome is not known in time, as that of a directory without a quorum, is not waited for, and
 // neither are those behind it. None of them begins before the outcome is known, so that none is lost.
 func TestRegistry_AChangeThatHangs(t *testing.T) {

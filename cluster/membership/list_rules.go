@@ -29,6 +29,7 @@ const (
 	ReasonTooManyNodes   = "too_many_nodes"
 	ReasonOtherGossipKey = "other_gossip_key"
 	ReasonFormat         = "format"
+	ReasonLastNode       = "last_node"
 )
 
 // Error returns the text for the operator.
@@ -42,6 +43,7 @@ func Permanent(reason, format string, args ...any) error {
 // RuleInput holds facts that the rules use beside the registry.
 type RuleInput struct {
 	IsReachable func(node string) bool // the node answers now; may be nil
+	IsDown      func(node string) bool // the node left or is dead; may be nil
 	Now         time.Time
 }
 
@@ -125,11 +127,14 @@ func (r *List) member(name string) (Record, error) {
 	return rec, nil
 }
 
-// Drain starts the drain of a member.
-func (r *List) Drain(name string) error {
+// Drain starts the drain of a member. The last node that could serve is refused.
+func (r *List) Drain(name string, input RuleInput) error {
 	rec, err := r.member(name)
 	if err != nil {
 		return err
+	}
+	if !r.anotherServes(name, input) {
+		return Permanent(ReasonLastNode, "no other node could take over the shards of %q: add a node that is alive and not draining, then drain this one", name)
 	}
 	rec.Draining = true
 	r.put(rec)
@@ -158,15 +163,26 @@ func (r *List) Release(name string) {
 	}
 }
 
-// Remove removes a member: it is to have no replicas.
-func (r *List) Remove(name string) error {
+// Remove removes a member: it is to have no replicas. The last node that could serve is refused.
+func (r *List) Remove(name string, input RuleInput) error {
 	rec, err := r.member(name)
 	if err != nil {
 		return err
 	}
+	if !r.anotherServes(name, input) {
+		return Permanent(ReasonLastNode, "%q is the only node that could serve: add a node that is alive and not draining before you remove this one", name)
+	}
 	rec.Removed, rec.Draining = true, false
 	r.put(rec)
 	return nil
+}
+
+// anotherServes reports whether a node other than the named one may have replicas: a member that is not draining and
+// not down.
+func (r *List) anotherServes(name string, input RuleInput) bool {
+	return slices.ContainsFunc(r.Nodes, func(rec Record) bool {
+		return rec.Name != name && !rec.Removed && !rec.Draining && (input.IsDown == nil || !input.IsDown(rec.Name))
+	})
 }
 
 // forgetOldestReleased drops the released node with the oldest record.

@@ -17,6 +17,11 @@ func TestList_Rules(t *testing.T) {
 	member := Record{Name: "a", Instance: "1", Peer: "old:1", FirstSeen: time.Unix(1, 0).UTC()}
 	draining, removed, released := member, member, member
 	draining.Draining, removed.Removed, released.Removed, released.Released = true, true, true, true
+	other := Record{Name: "b", Instance: "9"}
+	otherRemoved, otherDraining := other, other
+	otherRemoved.Removed, otherDraining.Draining = true, true
+	drains := func(r *List, input RuleInput) error { return r.Drain("a", input) }
+	removes := func(r *List, input RuleInput) error { return r.Remove("a", input) }
 	now := time.Unix(9, 0).UTC()
 	moved := func(instance string) Record { return Record{Name: "a", Instance: instance, Peer: "new:1"} }
 	tests := map[string]struct {
@@ -47,15 +52,21 @@ func TestList_Rules(t *testing.T) {
 		"join, much newer program": {format: 3, do: joins(Record{Name: "a", Instance: "1", Oldest: 4, Newest: 5}), reason: ReasonFormat},
 		"join, program that reads": {format: 3, do: joins(Record{Name: "a", Instance: "1", Oldest: 2, Newest: 4}), want: Record{Name: "a", Instance: "1", Oldest: 2, Newest: 4, FirstSeen: now}},
 		"register older program":   {have: []Record{member}, format: 2, do: registers(moved("1")), want: member, reason: ReasonFormat},
-		"drain":                    {have: []Record{member}, do: func(r *List, _ RuleInput) error { return r.Drain("a") }, want: draining},
+		"drain":                    {have: []Record{member, other}, do: drains, want: draining},
+		"drain the last":           {have: []Record{member}, do: drains, want: member, reason: ReasonLastNode},
 		"undrain":                  {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
 		"undrain a removed one":    {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
 		"undrain a released one":   {have: []Record{released}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
 		"undrain nobody":           {do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, fails: `no node named "a"`},
-		"drain a removed one":      {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Drain("a") }, want: removed, fails: `no node named "a"`},
-		"remove a draining one":    {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.Remove("a") }, want: removed},
-		"remove nobody":            {do: func(r *List, _ RuleInput) error { return r.Remove("a") }, fails: `no node named "a"`},
-		"remove one removed again": {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Remove("a") }, want: removed, fails: `no node named "a"`},
+		"drain a removed one":      {have: []Record{removed}, do: drains, want: removed, fails: `no node named "a"`},
+		"remove a draining one":    {have: []Record{draining, other}, do: removes, want: removed},
+		"remove the last":          {have: []Record{member}, do: removes, want: member, reason: ReasonLastNode},
+		"remove, others removed":   {have: []Record{member, otherRemoved}, do: removes, want: member, reason: ReasonLastNode},
+		"remove, others drain":     {have: []Record{member, otherDraining}, do: removes, want: member, reason: ReasonLastNode},
+		"remove, others down":      {have: []Record{member, other}, around: RuleInput{IsDown: yes}, do: removes, want: member, reason: ReasonLastNode},
+		"drain, others removed":    {have: []Record{member, otherRemoved}, do: drains, want: member, reason: ReasonLastNode},
+		"remove nobody":            {do: removes, fails: `no node named "a"`},
+		"remove one removed again": {have: []Record{removed}, do: removes, want: removed, fails: `no node named "a"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +146,7 @@ func TestList_ThreeOnceIsThreeForGood(t *testing.T) {
 	}
 	remove := func(name string) {
 		t.Helper()
-		if err := r.Remove(name); err != nil {
+		if err := r.Remove(name, RuleInput{}); err != nil {
 			t.Fatal(err)
 		}
 		r.Release(name)

@@ -86,7 +86,7 @@ func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.
 	n := p.nodes[m.Name]
 	status := topology.NodeStatus{
 		Name: m.Name, State: m.State, Zone: m.Zone, HTTP: m.HTTP, Peer: m.Peer, Gossip: m.Gossip, Version: m.Version,
-		NewestFormat: int(m.NewestFormat),
+		NewestFormat: int(m.NewestFormat), Removed: m.Removed,
 	}
 	for _, s := range shards {
 		status.Leads += boolInt(s.Leader == m.Name)

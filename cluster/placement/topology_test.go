@@ -71,7 +71,7 @@ func TestTopology_Members(t *testing.T) {
 			node b
 			node c removed dead=1m
 			shard 0 a* b c`, "c", topology.NodeStatus{
-			State: membership.NodeDead, Replicas: 1, Note: "removed: other nodes take its replicas over",
+			State: membership.NodeDead, Replicas: 1, Removed: true, Note: "removed: other nodes take its replicas over",
 		}},
 		{"the disk of a node has no room", `
 			three

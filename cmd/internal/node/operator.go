@@ -73,14 +73,23 @@ func (o operator) Remove(ctx context.Context, name string) error {
 	if !o.n.serving.Load() {
 		return errWaiting()
 	}
-	if t := o.n.groups.Topology(ctx); member(t, name) {
+	return remove(o.n.groups.Topology(ctx), name, func() error { return o.n.groups.Remove(ctx, name) })
+}
+
+// remove asks the directory's owner to remove a node. The owner looks for another node that could serve again: of
+// two removals at the same moment, neither is in the topology that the other one's node knows.
+func remove(t cluster.Topology, name string, ask func() error) error {
+	for _, n := range t.Nodes {
+		if n.Name != name || n.Removed { // one that is removed already loses nothing
+			continue
+		}
 		if _, ok := drains(t, name); !ok {
 			return tracker.Conflict(
 				fmt.Sprintf("%q is the only node that could serve.", name),
 				"Add a node that is alive and not draining before you remove this one.")
 		}
 	}
-	return operatorError(o.n.groups.Remove(ctx, name), name)
+	return operatorError(ask(), name)
 }
 
 // operatorError turns an error of the cluster into the operator's.
@@ -98,11 +107,11 @@ func operatorError(err error, node string) error {
 }
 
 // drains returns what a drain would move off a node, replicas or leaderships; false if
-// there is no other node.
+// there is no other node that could take anything.
 func drains(t cluster.Topology, name string) (moves string, ok bool) {
 	others := 0
 	for _, n := range t.Nodes {
-		if n.Name != name && (n.State == cluster.NodeAlive || n.State == cluster.NodeSuspect) {
+		if n.Name != name && !n.Removed && (n.State == cluster.NodeAlive || n.State == cluster.NodeSuspect) {
 			others++
 		}
 	}

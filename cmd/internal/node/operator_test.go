@@ -37,6 +37,41 @@ func TestDrains(t *testing.T) {
 	}
 }
 
+// Nodes that are removed already take nothing over, although they answer until the others have their replicas.
+func TestRemove_OfTheLastNode(t *testing.T) {
+	t.Parallel()
+	const alive = cluster.NodeAlive
+	for _, row := range []struct {
+		name, node string
+		nodes      []cluster.NodeStatus
+		code       tracker.Code
+	}{
+		{"one of three", "a", []cluster.NodeStatus{{State: alive}, {State: alive}, {State: alive}}, ""},
+		{"one of two", "a", []cluster.NodeStatus{{State: alive}, {State: alive}, {State: alive, Removed: true}}, ""},
+		{"the last one, the others are removed", "a", []cluster.NodeStatus{{State: alive}, {State: alive, Removed: true}, {State: cluster.NodeSuspect, Removed: true}}, tracker.CodeConflict},
+		{"the last one alive", "a", []cluster.NodeStatus{{State: alive}, {State: cluster.NodeDead}, {State: alive, Removed: true}}, tracker.CodeConflict},
+		{"a removed one again", "a", []cluster.NodeStatus{{State: alive, Removed: true}, {State: cluster.NodeDraining}}, ""},
+		{"a node unknown here", "new", []cluster.NodeStatus{{State: alive}}, ""},
+	} {
+		topology := cluster.Topology{Nodes: row.nodes}
+		for i := range topology.Nodes {
+			topology.Nodes[i].Name = string(rune('a' + i))
+		}
+		asked := false
+		err := remove(topology, row.node, func() error {
+			asked = true
+			return nil
+		})
+		var code tracker.Code
+		if refused := (*tracker.Error)(nil); errors.As(err, &refused) {
+			code = refused.Code
+		}
+		if code != row.code || asked != (row.code == "") {
+			t.Errorf("%s: %v, asked %t", row.name, err, asked)
+		}
+	}
+}
+
 // The node that is asked may not have heard of a new node yet, and the directory's owner has.
 func TestBeginDrain_OfANodeUnknownHere(t *testing.T) {
 	t.Parallel()
