@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Error is the error of Propose and ReadBarrier.
+// Error is the error of Propose, ReadBarrier and Call, and of changes of the cluster that could not be asked for.
 type Error struct {
 	message    string
 	notApplied bool

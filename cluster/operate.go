@@ -41,7 +41,8 @@ type RefusedError struct{ Message string }
 func (e *RefusedError) Error() string { return e.Message }
 
 // Drain marks a node for draining: its replicas and leaderships move to other nodes. It returns
-// ErrUnknownNode, a *RefusedError, or another error if the cluster can't be changed now.
+// ErrUnknownNode, a *RefusedError, or another error if the cluster can't be changed now: an *Error if nothing was
+// changed for certain.
 func (n *Node) Drain(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateDrain, node})
 }
@@ -86,7 +87,7 @@ func (n *Node) operate(ctx context.Context, request operateRequest) error {
 		}
 		// None of these errors changed anything, so the request may be repeated.
 		if waited := awaitChange(ctx, changed); waited != nil {
-			return fmt.Errorf("%s %s: %w", request.Action, request.Node, err)
+			return &Error{message: fmt.Sprintf("could not ask to %s %s", request.Action, request.Node), notApplied: true, cause: err}
 		}
 	}
 }

@@ -193,6 +193,9 @@ func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
 		}
 	}
 	if act != "" {
+		if told := (*tracker.Error)(nil); outcomeIsUnknown(err) && errors.As(err, &told) {
+			told.Hint = "The change may have been made. GET /cluster and `switchyard cluster status` show it; a repeat does nothing more."
+		}
 		err = s.recordAct(req, act, in.(*nodeIn).Name, err)
 	}
 	if err != nil {

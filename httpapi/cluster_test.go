@@ -230,6 +230,9 @@ func TestCluster_AnswersByTheDeadline(t *testing.T) {
 		if a.StatusCode != 503 || string(details) != `{"outcome":"unknown"}` {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
 		}
+		if hint := a.failure.Hint; strings.Contains(hint, "Idempotency-Key") || !strings.Contains(hint, "may have been made") {
+			t.Errorf("%s: the hint is %q", name, hint) // acts on nodes take no key
+		}
 		if len(acts) != 1 {
 			t.Fatalf("%s: %d entries in the audit, want 1", name, len(acts))
 		}

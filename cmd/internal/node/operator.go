@@ -95,6 +95,7 @@ func remove(t cluster.Topology, name string, ask func() error) error {
 // operatorError turns an error of the cluster into the operator's.
 func operatorError(err error, node string) error {
 	var refused *cluster.RefusedError
+	var unmade *cluster.Error
 	switch {
 	case err == nil, errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -102,6 +103,8 @@ func operatorError(err error, node string) error {
 		return errNoNode(node)
 	case errors.As(err, &refused):
 		return tracker.Conflict(refused.Message, "See GET /cluster for how the cluster stands.")
+	case errors.As(err, &unmade) && unmade.NotApplied():
+		return tracker.NotApplied("The change was not made: " + err.Error())
 	}
 	return tracker.OutcomeUnknown("The change was not confirmed: " + err.Error())
 }
