@@ -44,8 +44,8 @@ func (f clusterFlags) connect() (*clusterClient, context.Context, context.Cancel
 
 type clusterStatusCmd struct {
 	clusterFlags
-	JSON   bool `name:"json" help:"Print what GET /cluster answers."`
-	Shards bool `help:"List all shards, not only those that lack something."`
+	JSON   bool `name:"json" env:"-" help:"Print what GET /cluster answers."`
+	Shards bool `env:"-" help:"List all shards, not only those that lack something."`
 }
 
 func (s clusterStatusCmd) Run() error {

@@ -16,7 +16,8 @@ import (
 
 // yamlFlags reads a configuration file: a mapping from flag names, without the
 // dashes in front, to values. A name no flag has is an error, so that a typo
-// does not go unnoticed; a flag set in the environment wins over the file.
+// does not go unnoticed; a flag set in the environment wins over the file. Flags
+// with the tag env:"-" are set by neither.
 func yamlFlags(r io.Reader) (kong.Resolver, error) {
 	values := fileResolver{}
 	if err := yaml.NewDecoder(r).Decode(&values); err != nil && !errors.Is(err, io.EOF) {
@@ -29,12 +30,15 @@ func yamlFlags(r io.Reader) (kong.Resolver, error) {
 // would be another text as a number.
 type fileResolver map[string]yaml.Node
 
+// commandLineOnly reports whether a flag has its value from the command line alone, by the tag env:"-".
+func commandLineOnly(flag *kong.Flag) bool { return flag.Tag.Get("env") == "-" }
+
 // Validate implements kong.Resolver.
 func (f fileResolver) Validate(app *kong.Application) error {
-	known := map[string]bool{}
+	known := map[string]bool{} // false: only on the command line
 	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
-			known[flag.Name] = true
+			known[flag.Name] = known[flag.Name] || !commandLineOnly(flag)
 		}
 		return next(nil)
 	})
@@ -42,7 +46,10 @@ func (f fileResolver) Validate(app *kong.Application) error {
 		return err
 	}
 	for name := range f {
-		if !known[name] {
+		switch set, there := known[name]; {
+		case there && !set:
+			return fmt.Errorf("configuration file: %q is set on the command line only", name)
+		case !there:
 			return fmt.Errorf("configuration file: no flag is called %q", name)
 		}
 	}
@@ -51,6 +58,9 @@ func (f fileResolver) Validate(app *kong.Application) error {
 
 // Resolve implements kong.Resolver.
 func (f fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if commandLineOnly(flag) {
+		return nil, nil
+	}
 	for _, env := range flag.Envs {
 		if _, set := os.LookupEnv(env); set {
 			return nil, nil

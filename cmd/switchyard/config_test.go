@@ -45,6 +45,72 @@ func TestFlags_CommandLineOverEnvironmentOverFile(t *testing.T) {
 	}
 }
 
+// Commands are run in the environment and with the file of a node: a value that is meant for a flag of one command
+// must not stop another command.
+func TestFlags_OneVariableIsOfOneType(t *testing.T) {
+	t.Parallel()
+	var c cli
+	parser, err := kong.New(&c, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type use struct{ path, kind string }
+	variables, keys := map[string]use{}, map[string]use{}
+	note := func(of map[string]use, name string, here use) {
+		if first, there := of[name]; there && first.kind != here.kind {
+			t.Errorf("%s sets %s (%s) and %s (%s)", name, first.path, first.kind, here.path, here.kind)
+			return
+		}
+		of[name] = here
+	}
+	var path []string
+	err = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		switch node := node.(type) {
+		case *kong.Node:
+			path = append(path, node.Name)
+			defer func() { path = path[:len(path)-1] }()
+		case *kong.Flag:
+			here := use{strings.Join(path, " ") + " --" + node.Name, node.Target.Type().String()}
+			if node.Tag.Sep == -1 { // a variable has one value of the list, as it is
+				here.kind = node.Target.Type().Elem().String()
+			}
+			for _, variable := range node.Envs {
+				note(variables, variable, here)
+			}
+			if !commandLineOnly(node) {
+				note(keys, "the key "+node.Name, here)
+			}
+		}
+		return next(nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(variables) < 50 || len(keys) < 50 {
+		t.Errorf("only %d variables and %d keys were looked at", len(variables), len(keys))
+	}
+}
+
+// A node's file and variables say how many shards it has, and leave the view of the cluster alone.
+func TestFlags_StatusBesideANodesShards(t *testing.T) {
+	t.Setenv("SWITCHYARD_SHARDS", "64")
+	t.Setenv("SWITCHYARD_JSON", "report.json")
+	file := write(t, "shards: 64\njson: report.json\n")
+	c, err := parse(t, "--config", file, "cluster", "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Cluster.Status; s.Shards || s.JSON {
+		t.Errorf("got %+v", s)
+	}
+	if c, err = parse(t, "--config", file, "cluster", "status", "--shards", "--json"); err != nil || !c.Cluster.Status.Shards || !c.Cluster.Status.JSON {
+		t.Errorf("got %+v, %v", c.Cluster.Status, err)
+	}
+	if _, err = parse(t, "--config", write(t, "nodes: 3\n"), "bench"); err == nil || !strings.Contains(err.Error(), `"nodes"`) {
+		t.Errorf("a key for the command line alone: %v", err)
+	}
+}
+
 func TestFlags_Defaults(t *testing.T) {
 	c, err := parse(t, "serve")
 	if err != nil {
