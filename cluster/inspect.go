@@ -88,22 +88,38 @@ func ReadPart(store *storage.Store) (storage.Part, error) {
 }
 
 // hasRows reports whether the store must have rows of a shard. A log that does not begin with the first entry
-// says so as well, even if the rows are lost.
+// says so as well, even if the rows are lost. The error is that of a start if state and log do not belong together.
 func hasRows(store *storage.Store, shard storage.Shard) (bool, error) {
 	dropping, err := raftstore.ReadRow(store.Raft(), raftstore.Key(shard, raftstore.KindDropping, nil))
 	if err != nil || dropping != nil {
 		return false, err
 	}
-	position, err := raftstore.ReadRow(store.State(), positionKey(shard))
-	if err != nil || position != nil {
-		return position != nil, err
+	row, err := raftstore.ReadRow(store.State(), positionKey(shard))
+	if err != nil {
+		return false, err
+	}
+	var at position
+	if row != nil {
+		if at, err = parsePosition(row); err != nil {
+			return true, nil // the verifier reports the row
+		}
 	}
 	log, err := raftstore.OpenLog(store.Raft(), shard)
 	if err != nil {
 		return false, err
 	}
+	snapshots := raftstore.NewSnapshotStore(store, log, func() int64 { return 0 }, nil)
+	install, err := snapshots.Installing()
+	if err != nil {
+		return false, err
+	}
+	if install == nil || at.applied < install.Index { // else the state is newer than the snapshot that the log has
+		if err := snapshots.CheckState(at.applied); err != nil {
+			return false, err
+		}
+	}
 	first, _ := log.Bounds()
-	return first > 1, nil
+	return row != nil || first > 1, nil
 }
 
 // readIdentity reads the identity of a node that is a member of a cluster and does not run.

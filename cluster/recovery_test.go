@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -125,6 +126,43 @@ func TestReadPart(t *testing.T) {
 	}
 	if has, err := hasRows(f.store, shard1); err != nil || !has {
 		t.Errorf("rows are lost: %t, %v", has, err)
+	}
+}
+
+// A state without its rows, or an older one, is refused as it is at a start, although the log is empty. An install
+// that a crash interrupted is finished or undone by the next start.
+func TestReadPart_StateThatDoesNotBelongToTheLog(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		applied, covered, installing uint64
+		refused                      bool
+	}{
+		"all of it":               {applied: 5, covered: 5},
+		"lost":                    {covered: 5, refused: true},
+		"older":                   {applied: 4, covered: 5, refused: true},
+		"before an install":       {applied: 5, covered: 5, installing: 9},
+		"after an install":        {applied: 9, covered: 5, installing: 9},
+		"further than an install": {applied: 12, covered: 5, installing: 9},
+		"lost before an install":  {covered: 5, installing: 9, refused: true},
+	} {
+		f := newFollower(t, vfs.NewMem())
+		if err := f.m.snapshots.Adopt(raftstore.SnapshotRow{SnapshotMeta: raft.SnapshotMeta{Index: c.covered, Term: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if c.installing > 0 {
+			if err := f.m.snapshots.Mark(raftstore.SnapshotRow{SnapshotMeta: raft.SnapshotMeta{Index: c.installing, Term: 1}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.applied > 0 {
+			if err := f.store.State().Set(positionKey(shard1), position{applied: c.applied, epoch: 1}.append(nil), pebble.NoSync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		has, err := hasRows(f.store, shard1)
+		if (err != nil) != c.refused || has == c.refused || err != nil && !strings.Contains(err.Error(), "do not belong together") {
+			t.Errorf("%s: %t, %v", name, has, err)
+		}
 	}
 }
 
