@@ -18,8 +18,8 @@ import (
 //
 // A shard goes on at the index and in the epoch of its image, so that neither ever runs
 // backwards for what is stored with it. Its log begins behind a snapshot at that index: a node
-// that joins can't be brought up by the log alone, and gets the rows. The identity comes last:
-// a store that lacks it is refused by New.
+// that joins can't be brought up by the log alone, and gets the rows. The identity comes last.
+// Until then the store has a mark (storage.Config.Making), by which it is refused.
 type Creation struct {
 	store  *storage.Store
 	node   string

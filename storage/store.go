@@ -30,6 +30,9 @@ type Config struct {
 	// that none are kept.
 	RecordBytes  int64
 	RecordTables []TableID
+	// Making is set while the data is made from other data. Until Made was called, Open refuses the directory
+	// without it.
+	Making bool
 	// Logger receives Pebble's messages. Nil means slog's default.
 	Logger *slog.Logger
 }
@@ -53,6 +56,7 @@ type Store struct {
 	checks  sync.WaitGroup // of damage
 
 	transfer transfer
+	making   vfs.FS // has the mark of Config.Making
 }
 
 // Open opens both instances, making them when they are not there. A directory
@@ -68,7 +72,14 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{}), found: make(chan damage, damages)}
+	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{}), found: make(chan damage, damages), making: plain}
+	if cfg.Making {
+		if err := beginMaking(plain, cfg.Dir); err != nil {
+			return nil, err
+		}
+	} else if err := checkMade(plain, cfg.Dir); err != nil {
+		return nil, err
+	}
 	if err := s.space.room(); err != nil {
 		// An export or import that a crash ended may have taken the space.
 		if !removeTransfers(plain, cfg.Dir) {

@@ -178,7 +178,7 @@ func (r *Recovery) make(ctx context.Context, by *Recovering, sources []*left) (e
 			err = errors.Join(err, undo(by.Data, made))
 		}
 	}()
-	store, err := storage.Open(storage.Config{Dir: by.Data})
+	store, err := storage.Open(storage.Config{Dir: by.Data, Making: true})
 	if err != nil {
 		return err
 	}
@@ -210,6 +210,8 @@ func (r *Recovery) make(ctx context.Context, by *Recovering, sources []*left) (e
 	if r.RestoreReport, err = agree(store, shards, by.Now(), tracker.Recovered); err != nil {
 		return err
 	}
-	r.Cluster, err = creation.Finish()
-	return err
+	if r.Cluster, err = creation.Finish(); err != nil {
+		return err
+	}
+	return store.Made()
 }

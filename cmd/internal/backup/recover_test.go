@@ -65,7 +65,7 @@ func TestRecover_AShardOfWhichNothingIsLeft(t *testing.T) {
 	if err != nil || plan.Cluster != "" || plan.Certain() || plan.Shards[1].Node == "" || plan.Shards[2].Node != "" {
 		t.Fatalf("the plan is %+v, %v", plan, err)
 	}
-	by.AcceptLoss = true
+	by.AcceptLoss, by.Progress = true, func(int, int) { refusedAsItIs(t, data) }
 	made, err := backup.Recover(t.Context(), by)
 	if err != nil || made.Cluster == "" || made.Forgotten != len(slugs[2]) {
 		t.Fatalf("%+v was made, %v", made, err)
@@ -82,6 +82,7 @@ func TestRecover_AShardOfWhichNothingIsLeft(t *testing.T) {
 	}
 	s.stop()
 	lose(t, data, 0)
+	by.Progress = nil
 	by.From, by.Data = []string{data}, filepath.Join(t.TempDir(), "other")
 	if _, err := backup.Recover(t.Context(), by); err == nil || !strings.Contains(err.Error(), "the directory, is left") {
 		t.Errorf("without the directory: %v", err)

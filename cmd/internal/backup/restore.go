@@ -68,7 +68,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 			err = errors.Join(err, undo(by.Data, made))
 		}
 	}()
-	store, err := storage.Open(storage.Config{Dir: by.Data})
+	store, err := storage.Open(storage.Config{Dir: by.Data, Making: true})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	if r.Cluster, err = f.Finish(); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, store.Made()
 }
 
 // restoreShard puts the rows of a shard in place, and applies the entries of its log up to the

@@ -268,6 +268,43 @@ func TestRestore_LeavesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// The directory that a restore leaves when it is killed is refused: it could look like that of a new node.
+func TestRestore_KilledIsRefused(t *testing.T) {
+	t.Parallel()
+	s := startService(t, 2)
+	dir := filepath.Join(t.TempDir(), "backups")
+	s.take(dir, 0)
+	data := filepath.Join(t.TempDir(), "data")
+	_, err := backup.Restore(t.Context(), backup.Restoring{From: plain(dir), Data: data, Now: time.Now, Progress: func(int, int) { refusedAsItIs(t, data) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.Open(storage.Config{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusedAsItIs opens a copy of a directory that is being made, as a kill at this moment would leave it.
+func refusedAsItIs(t *testing.T, data string) {
+	t.Helper()
+	left := filepath.Join(t.TempDir(), "left")
+	if err := os.CopyFS(left, os.DirFS(data)); err != nil {
+		t.Error(err)
+		return
+	}
+	store, err := storage.Open(storage.Config{Dir: left})
+	if err == nil {
+		err = store.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "is not complete") {
+		t.Errorf("the copy was opened: %v", err)
+	}
+}
+
 // A restore that is stopped leaves nothing either.
 func TestRestore_InterruptedLeavesNothing(t *testing.T) {
 	t.Parallel()
