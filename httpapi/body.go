@@ -137,6 +137,10 @@ func (s *Server) takeBody(x *exchange) error {
 	if err := s.awaitBody(x); err != nil {
 		return err
 	}
+	if x.conn != nil {
+		x.conn.receive(x, x.waitedForBytes > 0)
+		defer x.conn.received()
+	}
 	defer func(began time.Time) { x.arrival += s.now().Sub(began) }(s.now())
 	for {
 		if len(x.body) == cap(x.body) {
@@ -169,12 +173,12 @@ func (s *Server) takeBody(x *exchange) error {
 	}
 }
 
-// restart lets the time to answer a large request begin when it has arrived: how
-// long that takes is up to the client's line, and bounded by Config.ReadTimeout.
+// restart lets the time to answer a request begin when its body has arrived: how
+// long that takes is up to the client's line, and bounded (arrival.go).
 // Another node that sent it has done so, and waits no longer than it said. The time for
 // which the request waited for its bytes counts.
 func (s *Server) restart(x *exchange) {
-	if x.large && (x.conn == nil || !x.conn.peer) {
+	if x.conn == nil || !x.conn.peer {
 		x.clock = s.now().Add(-x.waitedForBytes)
 	}
 }
@@ -209,6 +213,8 @@ func (x *exchange) readError(err error) error {
 	switch {
 	case x.conn != nil && x.conn.fault != nil:
 		return x.conn.fault
+	case x.conn != nil && x.conn.arrival.spared:
+		return errSpared()
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errTooSlow()
 	case errors.As(err, &small):

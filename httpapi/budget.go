@@ -78,12 +78,14 @@ type budget struct {
 	mu sync.Mutex
 	// by has an entry for each account that has bytes in flight.
 	by map[account]int64
-	// waiting are the large bodies that wait for bytes, at most one of each connection.
-	waiting []*heldBody
+	// waiting has the large bodies that wait for bytes, at most one of each connection, by their
+	// lines, each in the order in which they came. came counts them all.
+	waiting map[line][]*heldBody
+	came    uint64
 }
 
 func newBudget(limits *Limits, refused func(string)) *budget {
-	b := &budget{limits: limits, refused: refused, least: math.MaxInt64, by: map[account]int64{}}
+	b := &budget{limits: limits, refused: refused, least: math.MaxInt64, by: map[account]int64{}, waiting: map[line][]*heldBody{}}
 	for _, bound := range [...]int64{limits.Bytes, limits.WorkspaceBytes, limits.AnonymousBytes, limits.AddressBytes} {
 		if bound > 0 {
 			b.least = min(b.least, bound)
@@ -118,6 +120,18 @@ func (b *budget) raise(c *conn, to, from account, p part, size int, late bool) e
 // over names the bound that a connection's accounts would be over with more bytes;
 // empty: none.
 func (b *budget) over(o *owed, more int64, late bool) string {
+	limit := b.limits.Bytes
+	if late {
+		limit += limit / 2
+	}
+	if o.to.kind != operatorAccount && limit > 0 && b.all.Load()+more > limit {
+		return boundBytes
+	}
+	return b.overShare(o, more, late)
+}
+
+// overShare is over without the bytes of all callers together.
+func (b *budget) overShare(o *owed, more int64, late bool) string {
 	mine := int64(0)
 	for _, n := range o.bytes {
 		mine += n
@@ -129,19 +143,18 @@ func (b *budget) over(o *owed, more int64, late bool) string {
 		return limit > 0 && used+more > limit
 	}
 	// unfair reports whether one of those who share a limit holds more than would be
-	// left, beside the bytes of this connection.
+	// left, beside the bytes of this connection. If none would be left, nobody does.
 	unfair := func(held, used, limit int64) bool {
 		if late {
 			limit += limit / 2
 		}
-		return limit > 0 && held-mine > limit-used-more
+		left := limit - used - more
+		return limit > 0 && left >= 0 && held-mine > left
 	}
 	l, all, anonymous := b.limits, b.all.Load(), b.anonymous.Load()
 	switch held := b.by[o.to]; {
 	case o.to.kind == operatorAccount:
 		return ""
-	case exceeds(all, l.Bytes):
-		return boundBytes
 	case o.to.kind == workspaceAccount && exceeds(held, l.WorkspaceBytes):
 		return boundWorkspaceBytes
 	case o.to.kind == workspaceAccount && unfair(held, all, l.Bytes),

@@ -30,7 +30,8 @@ type heldBody struct {
 	budget  *budget
 	owner   owed // whom the bytes are charged to; it has none itself
 	bytes   int64
-	room    int64 // that must be left free
+	room    int64  // that must be left free
+	came    uint64 // its number in the order in which large bodies came
 	holders atomic.Int32
 	// granted is closed when the bytes are charged.
 	granted chan struct{}
@@ -38,6 +39,12 @@ type heldBody struct {
 
 // Hold implements tracker.Memory.
 func (l *heldBody) Hold() { l.holders.Add(1) }
+
+// line is a line of large bodies that wait for their bytes. The lines take turns.
+type line struct {
+	to, from account
+	peer     bool
+}
 
 // GiveUp implements tracker.Memory. The last holder ends the charge.
 func (l *heldBody) GiveUp() {
@@ -52,10 +59,10 @@ func (l *heldBody) GiveUp() {
 }
 
 // await charges for a large body of size bytes and waits until, at the latest, for the bytes to be free.
-// The caller is its first holder. With peer, another node forwards it. Callers take their bytes in the
-// order in which they came, but for those whose own bound is reached: these don't keep others waiting. A
-// body that is larger than a bound is refused at once.
+// The caller is its first holder. With peer, another node forwards it. A body that is larger than a bound
+// is refused at once.
 func (b *budget) await(to, from account, size int, peer bool, until time.Time) (*heldBody, error) {
+	at := line{to: to, from: from, peer: peer}
 	l := &heldBody{budget: b, owner: owed{to: to, from: from}, bytes: int64(size), granted: make(chan struct{})}
 	l.holders.Store(1)
 	if !peer {
@@ -64,7 +71,9 @@ func (b *budget) await(to, from account, size int, peer bool, until time.Time) (
 	b.mu.Lock()
 	bound := b.never(to, l.bytes)
 	if bound == "" {
-		b.waiting = append(b.waiting, l)
+		b.came++
+		l.came = b.came
+		b.waiting[at] = append(b.waiting[at], l)
 		b.grant()
 	}
 	b.mu.Unlock()
@@ -87,30 +96,96 @@ func (b *budget) await(to, from account, size int, peer bool, until time.Time) (
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.Index(b.waiting, l)
+	i := slices.Index(b.waiting[at], l)
 	if i < 0 { // granted meanwhile
 		return l, nil
 	}
-	bound = b.keepsWaiting(l)
-	b.waiting = slices.Delete(b.waiting, i, i+1)
+	if bound = b.overShare(&l.owner, l.bytes, false); bound == "" {
+		bound = boundBytes
+	}
+	b.leave(at, i)
+	b.grant() // it may have been the next
 	b.refused(bound)
 	return nil, errBudget(bound, false)
 }
 
-// grant charges for the bodies whose bytes are free. It is called with the mutex held, after bytes were
-// given back.
-func (b *budget) grant() {
-	if len(b.waiting) == 0 {
-		return
+// leave takes a body out of its line.
+func (b *budget) leave(at line, i int) {
+	if b.waiting[at] = slices.Delete(b.waiting[at], i, i+1); len(b.waiting[at]) == 0 {
+		delete(b.waiting, at)
 	}
-	b.waiting = slices.DeleteFunc(b.waiting, func(l *heldBody) bool {
-		if b.keepsWaiting(l) != "" {
-			return false
+}
+
+// grant charges for the bodies whose bytes are free. It is called with the mutex held, after bytes were
+// given back or a body has left its line.
+func (b *budget) grant() {
+	for len(b.waiting) > 0 {
+		at, l := b.next(false)
+		if l != nil && !at.peer && b.short(l) {
+			at, l = b.next(true)
 		}
+		if l == nil || b.short(l) {
+			return
+		}
+		b.leave(at, 0)
 		b.add(l.owner.to, l.owner.from, l.bytes)
 		close(l.granted)
-		return true
-	})
+	}
+}
+
+// next returns the body whose turn it is, with peers that of those that other nodes forward; nil: there is none. It is
+// the one whose caller would hold least with it, so that a caller with many large bodies does not keep one with few
+// waiting. Those whose caller's own bound is reached are left out. Nobody passes a body whose turn it is: the bytes
+// of smaller ones would never be free for a larger one.
+func (b *budget) next(peers bool) (at line, next *heldBody) {
+	least := int64(0)
+	for q, bodies := range b.waiting {
+		l := bodies[0]
+		if peers && !q.peer || b.overShare(&l.owner, l.bytes, false) != "" {
+			continue
+		}
+		holds := b.by[q.to] + l.bytes
+		if q.to.kind == operatorAccount {
+			holds = 0 // it waits for nothing
+		}
+		if next == nil || holds < least || holds == least && l.came < next.came {
+			at, next, least = q, l, holds
+		}
+	}
+	return at, next
+}
+
+// short reports whether the node has no bytes for a body.
+func (b *budget) short(l *heldBody) bool {
+	limit, room := b.limits.Bytes, l.room
+	if limit < 2*peerRoom {
+		room = 0
+	}
+	return l.owner.to.kind != operatorAccount && limit > 0 && b.all.Load()+l.bytes+room > limit
+}
+
+// spare gives up the bytes of a body that is still arriving if the node lacks them for a body of a caller that holds less.
+// It reports whether it did so. held has the bytes of a body that waited for them; nil: they are the connection's.
+func (b *budget) spare(c *conn, held *heldBody) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	owner, bytes := &c.owed, &c.owed.bytes[bodyPart]
+	if held != nil {
+		owner, bytes = &held.owner, &held.bytes
+	}
+	if *bytes == 0 {
+		return false
+	}
+	_, next := b.next(false)
+	if next == nil || next.owner.to == owner.to || b.by[next.owner.to] >= b.by[owner.to] || !b.short(next) {
+		return false
+	}
+	b.add(owner.to, owner.from, -*bytes)
+	*bytes = 0
+	c.owes.Store(c.owed.bytes != [parts]int64{})
+	b.grant()
+	b.refused(boundBytes)
+	return true
 }
 
 // never names the bound that so many bytes are over by themselves; empty: none.
@@ -124,15 +199,6 @@ func (b *budget) never(to account, bytes int64) string {
 		return boundWorkspaceBytes
 	}
 	return ""
-}
-
-// keepsWaiting names the bound that a body waits for; empty: its bytes are free.
-func (b *budget) keepsWaiting(l *heldBody) string {
-	limit := b.limits.Bytes
-	if l.owner.to.kind != operatorAccount && limit >= 2*peerRoom && b.all.Load()+l.bytes+l.room > limit {
-		return boundBytes
-	}
-	return b.over(&l.owner, l.bytes, false)
 }
 
 // awaitsBody reports whether a large body of a request waits for its bytes. The body of a request that may wait for
@@ -160,9 +226,6 @@ func (s *Server) awaitBody(x *exchange) error {
 	if waited := s.now().Sub(began); waited >= renewAfter {
 		// The client has not taken that time to send, and what is left to answer is less by it.
 		x.waitedForBytes = waited
-		if err := x.conn.SetReadDeadline(s.now().Add(s.cfg.ReadTimeout)); err != nil {
-			return errMalformed()
-		}
 	}
 	x.body = make([]byte, 0, length+1) // one more, in which the end of the body is found
 	return nil

@@ -109,6 +109,58 @@ func TestBudget_LargeBodiesComeInOrder(t *testing.T) {
 	})
 }
 
+// A caller with many large bodies does not keep one with few waiting, nor do smaller bodies a larger one: nobody
+// passes the body whose turn it is.
+func TestBudget_LargeBodiesTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20 // of 100, clients get 75
+		l := newBodyLine(t, Limits{Bytes: 100 * mib})
+		l.ask("a1", 1, 20*mib, false)
+		l.ask("b1", 2, 20*mib, false)
+		l.ask("d1", 4, 25*mib, false)
+		l.ask("a2", 1, 12*mib, false) // 10 are free
+		l.ask("a3", 1, 8*mib, false)
+		l.ask("b2", 2, 11*mib, false)
+		l.ask("c1", 3, 15*mib, false)
+		l.ask("d2", 4, 5*mib, false)
+		l.granted("a1 b1 d1")
+		l.giveUp("d1") // the turns are those of d, with 5, c, with 15, b, with 31, and a, with 32
+		l.granted("a1 b1 b2 c1 d1 d2")
+		l.giveUp("c1")
+		l.granted("a1 a2 b1 b2 c1 d1 d2")
+		l.giveUp("b1") // a may hold no more than would be left
+		l.granted("a1 a2 a3 b1 b2 c1 d1 d2")
+		for _, name := range []string{"a1", "a2", "a3", "b2", "d2"} {
+			l.giveUp(name)
+		}
+		l.empty()
+	})
+}
+
+// A body that has waited in vain does not keep the next ones waiting.
+func TestBudget_LargeBodiesLeaveTheirLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		l := newBodyLine(t, Limits{Bytes: 100 * mib})
+		l.ask("a", 1, 40*mib, false)
+		l.ask("b", 2, 20*mib, false)
+		l.ask("c", 3, 18*mib, false) // 15 are free
+		time.Sleep(time.Second)
+		l.ask("d", 2, 10*mib, false)
+		l.granted("a b")
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		l.refused("c", boundBytes)
+		l.granted("a b d")
+		for _, name := range []string{"a", "b", "d"} {
+			l.giveUp(name)
+		}
+		l.empty()
+	})
+}
+
 // The bytes are charged until the last holder gives the body up.
 func TestBudget_LargeBodiesOfSeveralHolders(t *testing.T) {
 	t.Parallel()
@@ -204,7 +256,11 @@ func TestLargeBody_WaitsForItsBytes(t *testing.T) {
 	testkit.Eventually(t, "three to wait", func() bool {
 		b.budget.mu.Lock()
 		defer b.budget.mu.Unlock()
-		return len(b.budget.waiting) == 3
+		n := 0
+		for _, bodies := range b.budget.waiting {
+			n += len(bodies)
+		}
+		return n == 3
 	})
 	if n := b.budget.all.Load(); n > 10<<20 || len(began) > 0 {
 		t.Errorf("%d bytes in flight, and %d more requests", n, len(began))

@@ -80,7 +80,8 @@ type Config struct {
 	// RequestTimeout is how long an operation may take; default 10 s.
 	RequestTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive, from its first byte to
-	// the last of its body; default 15 s.
+	// the last of its body, and without the time of the body's bytes at 64 KiB a second;
+	// default 15 s.
 	ReadTimeout time.Duration
 	// ReceiveGrace is how long requests may still arrive after Shutdown was called; default 2 s. A
 	// client that sends slowly, or stops in the middle, must not hold it up.

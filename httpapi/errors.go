@@ -81,7 +81,14 @@ func errHeadersTooLarge() error {
 }
 
 func errTooSlow() error {
-	f := newFailure(tracker.CodeBadRequest, "The request did not arrive in time.", "Send the whole request without pausing.")
+	f := newFailure(tracker.CodeBadRequest, "The request did not arrive in time.", "Send the headers at once, and a large body at 64 KiB a second or faster.")
+	f.status, f.unframed = http.StatusRequestTimeout, true
+	return f
+}
+
+// errSpared is the answer to a body that was cut off because others wait for its bytes.
+func errSpared() error {
+	f := newFailure(tracker.CodeBadRequest, "The body came too slowly, and other requests wait for its memory ("+boundBytes+").", fmt.Sprintf("Send the request again, its body within %d seconds, or a smaller one.", int(spareAfter.Seconds())))
 	f.status, f.unframed = http.StatusRequestTimeout, true
 	return f
 }

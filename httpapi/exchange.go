@@ -29,7 +29,7 @@ type exchange struct {
 	values [maxParams]string
 	id     string
 	start  time.Time
-	clock  time.Time // when the time to answer began: start, or when a large body was read
+	clock  time.Time // when the time to answer began: start, or when the body was read
 	// query is the request of queries, which run on this goroutine.
 	query  tracker.Request
 	binder binder

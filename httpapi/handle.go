@@ -216,7 +216,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		}
 	}
 	s.load.admitted(x, req, rt.Method == fasthttp.MethodGet || s.onlyReads(x))
-	if x.large {
+	if late {
 		req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout)) // counted anew
 	}
 	in := rt.input()

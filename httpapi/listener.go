@@ -105,7 +105,8 @@ func (l *listener) closeSilent() {
 // endReceiving ends the requests that are still arriving. Those that have arrived go on.
 func (l *listener) endReceiving() {
 	for _, c := range l.all() {
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // an error says that it is closed
+		c.late.Store(true)
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // an error says that it is closed
 	}
 }
 
@@ -140,6 +141,9 @@ type conn struct {
 	peer   bool
 	heard  atomic.Bool
 	linger atomic.Bool
+	// late is set when requests that are still arriving come too late: the node shuts down.
+	late    atomic.Bool
+	arrival arrival
 
 	// address is the one at the other end, and proxy says that it is a trusted proxy's.
 	address netip.Addr
@@ -204,6 +208,12 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, c.fault
 	}
 	n, err := c.Conn.Read(p)
+	for n == 0 && err != nil && c.waitsOn(err) {
+		n, err = c.Conn.Read(p)
+	}
+	if c.arrival.on {
+		c.arrival.bytes += int64(n)
+	}
 	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
 	}
@@ -238,7 +248,7 @@ func (c *conn) Close() error {
 		return nil
 	}
 	if c.linger.Swap(false) {
-		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // after any error the connection is done
 		}
 	}
