@@ -44,6 +44,7 @@ type Engine struct {
 	indexing *indexTurns
 	heavy    *heavyTurns
 	pages    *heavyTurns // of other queries from a snapshot
+	others   *heavyTurns // of work outside of operations
 	changes  changeMemory
 	running  chan struct{} // taken by commands that run, see runningAtOnce
 
@@ -98,7 +99,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.feeds.turns = make(chan struct{}, feedTurns*processors.Count())
 	e.changes.most = cfg.ChangeBytes
 	e.running = make(chan struct{}, runningAtOnce*processors.Count())
-	e.heavy, e.pages = newHeavyTurns(processors.Count()), newHeavyTurns(pagesAtOnce*processors.Count())
+	e.heavy, e.pages, e.others = newHeavyTurns(processors.Count()), newHeavyTurns(pagesAtOnce*processors.Count()), newHeavyTurns(processors.Count())
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -210,7 +211,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	e.stats.queries.Add(1)
 	var heavy *heavyRun
 	if turns := e.turnsOf(req, op); turns != nil { // it waits before the read barrier
-		if heavy, err = e.takeTurn(turns, req, target(req, op)); err != nil {
+		if heavy, err = e.takeTurn(turns, req, target(req, op), false); err != nil {
 			return tracker.Reply{}, err
 		}
 	}
@@ -218,7 +219,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	for range maxAdmissions {
 		reply, err = e.read(req, op, in, proof, heavy)
 		if errors.Is(err, tracker.ErrTurn) {
-			if heavy, err = e.takeTurn(e.pages, req, target(req, op)); err != nil {
+			if heavy, err = e.takeTurn(e.pages, req, target(req, op), false); err != nil {
 				return tracker.Reply{}, err
 			}
 			reply, err = e.read(req, op, in, proof, heavy)

@@ -202,9 +202,9 @@ type heavyRun struct {
 }
 
 // takeTurn waits until a query may run. The caller ends it.
-func (e *Engine) takeTurn(turns *heavyTurns, req *tracker.Request, workspace storage.ID) (*heavyRun, error) {
+func (e *Engine) takeTurn(turns *heavyTurns, req *tracker.Request, workspace storage.ID, first bool) (*heavyRun, error) {
 	began := time.Now()
-	holds := turns.take(workspace, false, req.Deadline)
+	holds := turns.take(workspace, first, req.Deadline)
 	now := time.Now()
 	req.Spent.Queue += now.Sub(began)
 	if !holds {
@@ -212,6 +212,19 @@ func (e *Engine) takeTurn(turns *heavyTurns, req *tracker.Request, workspace sto
 		return nil, tracker.NotApplied("The request timed out before it began.")
 	}
 	return &heavyRun{engine: e, turns: turns, req: req, workspace: workspace, holds: true, since: now}, nil
+}
+
+// TakeTurn waits for a turn to use a processor for longer, outside of an operation: for a message to the
+// tools of a session. A request that goes on comes before others of its workspace that wait. The caller
+// ends the turn, and runs no operation meanwhile: that may wait.
+//
+// These turns are their own, so that the searches of a workspace don't delay its agents.
+func (e *Engine) TakeTurn(req *tracker.Request, goesOn bool) (end func(), err error) {
+	r, err := e.takeTurn(e.others, req, req.Workspace, goesOn)
+	if err != nil {
+		return nil, err
+	}
+	return r.end, nil
 }
 
 // watch has goOn called while the query reads. A query that is not heavy is nil.

@@ -52,6 +52,8 @@ func (benchEngine) Export(*tracker.Request, *tracker.Op, any) (tracker.Lines, er
 	panic("not asked for")
 }
 
+func (benchEngine) TakeTurn(*tracker.Request, bool) (func(), error) { return func() {}, nil }
+
 func (benchEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream, error) {
 	panic("not run")
 }

@@ -30,6 +30,9 @@ type Engine interface {
 	// Export begins the lines of an operation that answers with Lines. It keeps req and
 	// in.
 	Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error)
+	// TakeTurn waits for a turn to use a processor for longer, outside of an operation. A
+	// request that goes on comes before others of its workspace. The caller ends the turn.
+	TakeTurn(req *tracker.Request, goesOn bool) (end func(), err error)
 }
 
 // Config configures a Server. Zero limits mean their defaults.

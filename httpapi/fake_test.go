@@ -39,6 +39,9 @@ type fakeEngine struct {
 	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
 	// refusal is the error of Admit; nil: the credential decides.
 	refusal error
+	// turns counts the turns that were taken, and turnsHeld those that did not end.
+	turns, turnsHeld int
+	noTurn           error // the error of TakeTurn; nil: there is a turn
 	// waiting has long-poll operations wait.
 	waiting func(*tracker.Request) tracker.Waiting
 }
@@ -107,6 +110,21 @@ func (e *fakeEngine) Export(*tracker.Request, *tracker.Op, any) (tracker.Lines, 
 		return nil, tracker.NotApplied("There is nothing to send.")
 	}
 	return e.lines, nil
+}
+
+func (e *fakeEngine) TakeTurn(*tracker.Request, bool) (func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.noTurn != nil {
+		return nil, e.noTurn
+	}
+	e.turns++
+	e.turnsHeld++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.turnsHeld--
+	}, nil
 }
 
 func copyOf(in any) any {

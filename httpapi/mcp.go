@@ -67,6 +67,9 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 	if !served[m.method] {
 		return x.refuseMessage(m.unknownMethod(x.protocol()))
 	}
+	if result := s.tools.kept.find(x.keptKey(m)); result != nil {
+		return s.respondKept(x, m, result)
+	}
 	c := &toolCall{server: s, req: req, session: string(in.ID), issue: string(scope.IssueID), route: x.route, arguments: m.arguments, charge: s.toolCharge(x)}
 	if t := s.tools.byName[m.tool]; t != nil && t.op.LongPoll {
 		if !s.await(x, c, t, m.arguments) {
@@ -126,6 +129,10 @@ func (s *Server) resumeTools(x *exchange) error {
 
 // speak has the SDK answer a message, and passes its answer on.
 func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
+	if err := c.turn.begin(s, c.req); err != nil {
+		return err
+	}
+	defer c.turn.leave()
 	// The tool answers by its request's deadline; the SDK only passes that on. Should it
 	// lose the answer, the request must still end.
 	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), toolCallKey{}, c), c.req.Deadline.Add(speakSlack))
@@ -147,6 +154,7 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	if wrong := m.wrongParams(out.status, out.body.Bytes()); wrong != nil {
 		return x.refuseMessage(wrong)
 	}
+	s.tools.kept.keep(x.keptKey(m), out.status, out.body.Bytes())
 	if err := s.chargeMessage(x, out.body.Bytes(), m.method == methodCall && !isReading(m.tool)); err != nil {
 		return err
 	}
@@ -272,6 +280,7 @@ type toolCall struct {
 	arguments []byte
 	// charge charges for the answer of a query, with the SDK's copies; nil if nothing is charged.
 	charge func(body []byte) error
+	turn   messageTurn
 	// ready is the answer of a tool that was run before the SDK was asked.
 	ready *toolAnswer
 	// refusal is the error to answer the whole request with, instead of the SDK's answer.

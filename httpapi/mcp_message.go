@@ -50,14 +50,14 @@ type message struct {
 	method    string         // empty for an answer
 	tool      string         // of tools/call
 	arguments []byte
-	// forSDK is the message that the SDK gets.
+	// params are those that the SDK gets, and forSDK is its message.
+	params jsontext.Value
 	forSDK []byte
 }
 
 const (
-	// maxForSDK bounds the message that the SDK gets, in bytes, and maxValuesForSDK its values. The
-	// SDK copies the message many times, and decodes _meta and capabilities into maps several times.
-	// The bytes in flight count it twice.
+	// maxForSDK bounds a message without the tool's arguments, in bytes, and maxValuesForSDK its values.
+	// The SDK copies what it gets of it many times. The bytes in flight count it twice.
 	maxForSDK       = 64 << 10
 	maxValuesForSDK = 1000
 )
@@ -135,12 +135,13 @@ func (m *message) prepareForSDK(params jsontext.Value) *rpcRefusal {
 	if len(m.id)+len(m.method)+len(params) > maxForSDK || tracker.TooMany(params, maxValuesForSDK) {
 		return m.refuse(http.StatusBadRequest, rpcInvalid, fmt.Sprintf("Without the arguments of a tool, a message may have at most %d KiB and %d JSON values.", maxForSDK>>10, maxValuesForSDK))
 	}
+	m.params = paramsForSDK(m.method, params)
 	whole, err := jsonv2.Marshal(&struct {
 		Version string         `json:"jsonrpc"`
 		ID      jsontext.Value `json:"id,omitzero"`
 		Method  string         `json:"method"`
 		Params  jsontext.Value `json:"params,omitzero"`
-	}{"2.0", m.id, m.method, params})
+	}{"2.0", m.id, m.method, m.params})
 	if err != nil {
 		return m.refuse(http.StatusBadRequest, rpcInvalid, "The message can't be read.")
 	}

@@ -54,7 +54,7 @@ func TestTools_ArgumentsOfManyValues(t *testing.T) {
 func TestMessage_ForTheLibrary(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"jsonrpc":"2.0", "id":"a", "method":"tools/call","params":{"_meta":{"b":[1]},"arguments":{"c":2},"name":"log"},"more":3}`: `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"log","_meta":{"b":[1]}}}`,
+		`{"jsonrpc":"2.0", "id":"a", "method":"tools/call","params":{"_meta":{"b":[1]},"arguments":{"c":2},"name":"log"},"more":3}`: `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"log"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log","arguments":null}}`:                                   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`:                                                              `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5,"arguments":{}}}`:                                         `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5,"arguments":{}}}`,

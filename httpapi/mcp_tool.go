@@ -28,6 +28,7 @@ type tool struct {
 type toolbox struct {
 	byName  map[string]*tool
 	handler http.Handler
+	kept    keptAnswers
 	binders sync.Pool // *binder
 }
 
@@ -229,7 +230,10 @@ func (c *toolCall) run(t *tool, arguments []byte) (reply tracker.Reply, err erro
 	if err != nil {
 		return tracker.Reply{}, err
 	}
-	return c.server.engine().Do(req, t.op, in)
+	c.turn.pause()
+	reply, err = c.server.engine().Do(req, t.op, in)
+	c.turn.goOn(c.server, req)
+	return reply, err
 }
 
 // handle is the tool's mcp.ToolHandler.
