@@ -19,7 +19,7 @@ type homeNode struct {
 	slow      time.Duration
 	gone      bool
 	calls     atomic.Int32
-	unowned   time.Time // since when the credential's home has had no owner
+	due       time.Time // until when requests wait for an owner of the credential's home; zero: for three seconds
 }
 
 func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) {
@@ -31,7 +31,12 @@ func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) 
 	return json.Marshal(stepAnswer{Reply: &tracker.Reply{Body: h.principal}})
 }
 
-func (h *homeNode) Unowned(storage.Shard) time.Time { return h.unowned }
+func (h *homeNode) OwnerDue(_ storage.Shard, missing time.Time) time.Time {
+	if h.due.IsZero() {
+		return missing.Add(3 * time.Second)
+	}
+	return h.due
+}
 
 // visitedWorkspace is a workspace with a member whose credential another node stores.
 type visitedWorkspace struct {
@@ -181,7 +186,7 @@ func TestAdmit_FailsAtOnceWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	home := &homeNode{}
 	v := visit(t, home)
-	home.gone, home.unowned = true, time.Now().Add(-stepWait)
+	home.gone, home.due = true, time.Now()
 	req := request(v.hall.id)
 	req.Credential, req.Deadline = v.visitor.credential, time.Now().Add(time.Minute)
 	before := home.calls.Load()

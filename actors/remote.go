@@ -21,9 +21,10 @@ type Remote interface {
 	// answer. If an error has a method NotApplied() bool, the method reports whether
 	// the request certainly did not arrive.
 	Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error)
-	// Unowned returns since when no owner of a shard is known that can be reached, or
-	// the zero time if one is.
-	Unowned(shard storage.Shard) time.Time
+	// OwnerDue returns until when a request waits that has found no owner of a shard since
+	// missing, at the latest. It counts from the loss of the owner, so that later requests fail
+	// at once.
+	OwnerDue(shard storage.Shard, missing time.Time) time.Time
 }
 
 // stepCall is a step in the form in which it is sent to another node.
@@ -109,9 +110,6 @@ const (
 	// is sent again.
 	stepRetryFirst = 5 * time.Millisecond
 	stepRetryMost  = 100 * time.Millisecond
-	// stepWait is the time for which a step is retried while no node serves the shard. It
-	// counts from when the shard lost its owner, so that later steps fail at once.
-	stepWait = 3500 * time.Millisecond
 )
 
 // elsewhere reports whether another node serves a step's shard, as far as this node
@@ -142,7 +140,7 @@ func (e *Engine) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Rep
 			reply, err = e.do(req, op, in)
 		}
 		var failure *tracker.Error
-		if err == nil || !errors.As(err, &failure) || !failure.Moved || time.Since(e.missing(shard, began)) >= stepWait || time.Until(req.Deadline) <= pause {
+		if err == nil || !errors.As(err, &failure) || !failure.Moved || !time.Now().Before(e.cfg.Remote.OwnerDue(shard, began)) || time.Until(req.Deadline) <= pause {
 			return reply, err
 		}
 		timer := time.NewTimer(pause)
@@ -154,15 +152,6 @@ func (e *Engine) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Rep
 		}
 		pause = min(2*pause, stepRetryMost)
 	}
-}
-
-// missing returns the time from which a step waits for an owner of its shard: began or, if
-// the shard had lost its owner before, when it did.
-func (e *Engine) missing(shard storage.Shard, began time.Time) time.Time {
-	if lost := e.cfg.Remote.Unowned(shard); !lost.IsZero() && lost.Before(began) {
-		return lost
-	}
-	return began
 }
 
 // callRemote sends a step to the node that serves its shard.

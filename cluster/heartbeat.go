@@ -64,6 +64,12 @@ type heartbeatPeer struct {
 	answered time.Time
 }
 
+// silentNode is a node that does not answer any more, and the time since its last answer.
+type silentNode struct {
+	node    string
+	silence time.Duration
+}
+
 const (
 	heartbeatInterval = 500 * time.Millisecond
 	// heartbeatLost is the silence after which a node counts as unreachable.
@@ -206,7 +212,8 @@ func (p *heartbeat) round() {
 			p.peers[node] = &heartbeatPeer{}
 		}
 	}
-	var ask, lost, gone []string
+	var ask, gone []string
+	var lost []silentNode
 	missing := false
 	for node, peer := range p.peers {
 		if !there[node] {
@@ -214,9 +221,10 @@ func (p *heartbeat) round() {
 			gone = append(gone, node)
 			continue
 		}
-		if !peer.answered.IsZero() && now.Sub(peer.answered) >= heartbeatLost {
+		if silence := now.Sub(peer.answered); !peer.answered.IsZero() && silence >= heartbeatLost {
 			peer.answered = time.Time{}
-			lost = append(lost, node)
+			// Any longer silence is this node's own: it was paused, and the other one may answer at once.
+			lost = append(lost, silentNode{node, min(silence, heartbeatLost+heartbeatInterval)})
 		}
 		missing = missing || peer.answered.IsZero()
 		if peer.sending {
@@ -228,9 +236,9 @@ func (p *heartbeat) round() {
 	}
 	p.mu.Unlock()
 	p.missing.Store(missing)
-	for _, node := range lost {
-		p.cfg.Map().setReachable(node, false)
-		p.cfg.Disconnect(node)
+	for _, l := range lost {
+		p.cfg.Map().setSilent(l.node, l.silence)
+		p.cfg.Disconnect(l.node)
 	}
 	for _, node := range gone {
 		p.cfg.Map().removeNode(node)

@@ -195,13 +195,21 @@ func (n *Node) ShardOwner(shard storage.Shard) (node string, here bool, changed 
 	return node, node == n.id.Node, changed
 }
 
-// Unowned returns since when this node knows no owner of a shard that it reaches, or the zero time if
-// it knows one. Requests wait for an owner no longer than OwnerWait from then on.
-func (n *Node) Unowned(shard storage.Shard) time.Time { return n.unownedSince(shard) }
+// OwnerDue returns until when a request waits for an owner of a shard, if it has found none since
+// missing: ownerWait after the last sign of an owner. missing counts if this node knows an owner that it
+// reaches, or lost it later.
+func (n *Node) OwnerDue(shard storage.Shard, missing time.Time) time.Time {
+	if lost := n.unownedSince(shard); !lost.IsZero() && lost.Before(missing) {
+		missing = lost
+	}
+	return missing.Add(ownerWait)
+}
 
-// OwnerWait is how long requests wait for an owner after a shard has lost one. A fail-over takes
-// less. A node that is cut off from the majority refuses later requests at once.
-const OwnerWait = 3500 * time.Millisecond
+// ownerWait is how long requests wait for an owner after the last sign of the one before. A fail-over
+// takes less. A node that is cut off from the majority refuses later requests at once. An owner on this
+// node notices within electionTimeout that it has lost the majority, so all requests are refused within
+// four seconds (Decision 55).
+const ownerWait = 3 * time.Second
 
 // PeerListener returns the listener of connections with forwarded requests; nil for a node alone.
 func (n *Node) PeerListener() net.Listener {
@@ -247,7 +255,7 @@ func (n *Node) HandleCalls(serve func(ctx context.Context, body []byte) ([]byte,
 }
 
 // Call sends a request to the owner of a shard on another node. A request that was certainly not
-// sent is repeated until ctx ends, or until the shard has had no owner for OwnerWait. The error is
+// sent is repeated until ctx ends, or until the shard has had no owner for ownerWait. The error is
 // an *Error.
 func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error) {
 	if n.peering == nil {
@@ -270,7 +278,7 @@ func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]by
 		}
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if since := n.unownedSince(shard); !since.IsZero() {
-			wait, cancel = context.WithDeadline(ctx, since.Add(OwnerWait))
+			wait, cancel = context.WithDeadline(ctx, since.Add(ownerWait))
 		}
 		waited := awaitChange(wait, changed)
 		cancel()

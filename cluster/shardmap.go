@@ -40,7 +40,7 @@ type shardEntry struct {
 type publishedOwner struct {
 	node    string // empty if no reachable owner is known
 	epoch   uint64
-	unowned time.Time // since when node is empty; zero if it is not
+	unowned time.Time // the last sign of an owner if node is empty, else zero
 	changed chan struct{}
 }
 
@@ -66,7 +66,8 @@ func (m *shardMap) owner(shard storage.Shard) (node string, epoch uint64, change
 	return s.node, s.epoch, s.changed
 }
 
-// unowned returns since when no reachable owner of a shard is known, or the zero time if one is.
+// unowned returns since when no reachable owner of a shard is known, or the zero time if one is. An
+// owner that fell silent counts until its last answer.
 func (m *shardMap) unowned(shard storage.Shard) time.Time {
 	if int(shard) >= len(m.shards) {
 		return time.Time{}
@@ -128,7 +129,7 @@ func (m *shardMap) update(node string, message *heartbeatMessage) {
 	m.newest[node] = number
 	if message.Leaving {
 		m.leaving[node] = true
-		m.reach(node, false)
+		m.reach(node, false, time.Time{})
 	} else {
 		delete(m.leaving, node)
 	}
@@ -149,11 +150,18 @@ func (m *shardMap) update(node string, message *heartbeatMessage) {
 func (m *shardMap) setReachable(node string, answers bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.reach(node, answers && !m.leaving[node])
+	m.reach(node, answers && !m.leaving[node], time.Time{})
 }
 
-// reach records whether a node gets requests. The caller holds m.mu.
-func (m *shardMap) reach(node string, reachable bool) {
+// setSilent records that a node does not answer any more. silence is the time since its last answer.
+func (m *shardMap) setSilent(node string, silence time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reach(node, false, time.Now().Add(-silence))
+}
+
+// reach records whether a node gets requests. sign is as for publish. The caller holds m.mu.
+func (m *shardMap) reach(node string, reachable bool, sign time.Time) {
 	if m.reachable[node] == reachable {
 		return
 	}
@@ -164,7 +172,7 @@ func (m *shardMap) reach(node string, reachable bool) {
 	}
 	for i := range m.shards {
 		if m.shards[i].node == node {
-			m.publish(storage.Shard(i))
+			m.publish(storage.Shard(i), sign)
 		}
 	}
 }
@@ -231,7 +239,7 @@ func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {
 		return
 	}
 	e.node, e.epoch = node, epoch
-	m.publish(shard)
+	m.publish(shard, time.Time{})
 }
 
 // release records that an owner gave its shard up. The caller holds m.mu.
@@ -241,12 +249,13 @@ func (m *shardMap) release(shard storage.Shard, node string, epoch uint64) {
 	}
 	if e := &m.shards[shard]; e.node == node && e.epoch == epoch {
 		e.node = ""
-		m.publish(shard)
+		m.publish(shard, time.Time{})
 	}
 }
 
-// publish updates the published owner of a shard. The caller holds m.mu.
-func (m *shardMap) publish(shard storage.Shard) {
+// publish updates the published owner of a shard. If the shard loses its owner by that, sign is the
+// time of the owner's last sign; zero means now. The caller holds m.mu.
+func (m *shardMap) publish(shard storage.Shard, sign time.Time) {
 	e := &m.shards[shard]
 	node := e.node
 	if !m.reachable[node] {
@@ -258,9 +267,13 @@ func (m *shardMap) publish(shard storage.Shard) {
 	}
 	next := &publishedOwner{node: node, epoch: e.epoch, changed: make(chan struct{})}
 	if node == "" {
-		next.unowned = was.unowned // another owner that can't be reached is no owner either
-		if next.unowned.IsZero() {
+		switch {
+		case !was.unowned.IsZero():
+			next.unowned = was.unowned // another owner that can't be reached is no owner either
+		case sign.IsZero():
 			next.unowned = time.Now()
+		default:
+			next.unowned = sign
 		}
 	}
 	e.published.Store(next)

@@ -22,9 +22,11 @@ type Placement interface {
 	// here is set if it is this node. node is empty if no owner is known and reachable.
 	// changed is closed when the answer may have changed.
 	Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{})
-	// Unowned returns since when no owner of a workspace is known that can be reached, or
-	// the zero time if one is.
-	Unowned(workspace [16]byte) time.Time
+	// OwnerDue returns until when a request waits that has found no owner of its workspace
+	// since missing, at the latest. All that came after the last sign of an owner wait until
+	// the same time, so that a node that is cut off from the others keeps nobody waiting
+	// (Decision 55).
+	OwnerDue(workspace [16]byte, missing time.Time) time.Time
 	// Dial connects to another node's Server.ServePeers. An error means that nothing
 	// was sent.
 	Dial(ctx context.Context, node string) (net.Conn, error)
@@ -47,10 +49,6 @@ const (
 )
 
 const (
-	// ownerWait is how long requests wait after their workspace has lost its owner: a
-	// fail-over takes less. Later ones are refused at once, so that a node that is cut off
-	// from the others keeps nobody waiting (Decision 55).
-	ownerWait = 3500 * time.Millisecond
 	// retryFirst and retryMost are the shortest and the longest wait before a request
 	// asks again a node that refused it, without a sign that the owner has changed.
 	retryFirst = 2 * time.Millisecond
@@ -82,13 +80,13 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 			if !hasMoved(err) {
 				return t.x.finalError(err)
 			}
-			t.unserved(err)
+			t.unserved(s.now(), err)
 		case node != "":
 			if t.send(node) {
 				return nil
 			}
 		default:
-			t.unserved(nil)
+			t.unserved(s.now(), nil)
 		}
 		if err := t.wait(changed); err != nil {
 			return err
@@ -147,13 +145,13 @@ type forwarding struct {
 	workspace [16]byte         // zero: none
 	built     bool
 
-	missing time.Time     // since when nobody served the workspace; zero: somebody does
-	asked   bool          // waits is known
-	waits   time.Duration // that the request asks for
-	pause   time.Duration
-	again   bool  // ask again without waiting
-	final   error // no further try may be made
-	why     error // the last refusal
+	due   time.Time     // until when the request waits for an owner; zero: there is one
+	asked bool          // waits is known
+	waits time.Duration // that the request asks for
+	pause time.Duration
+	again bool  // ask again without waiting
+	final error // no further try may be made
+	why   error // the last refusal
 }
 
 // reset makes it ready for another request.
@@ -161,18 +159,15 @@ func (t *forwarding) reset() {
 	s := t.server
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
-	t.server, t.x, t.built, t.missing, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
+	t.server, t.x, t.built, t.due, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
 	t.again, t.final, t.why = false, nil, nil
 	s.forwardings.Put(t)
 }
 
-// unserved notes that nobody serves the workspace.
-func (t *forwarding) unserved(err error) {
-	if t.missing.IsZero() {
-		t.missing = t.server.now()
-		if lost := t.server.cfg.Placement.Unowned(t.workspace); !lost.IsZero() {
-			t.missing = earlier(t.missing, lost)
-		}
+// unserved notes that nobody serves the workspace, or gave a sign of it, since missing.
+func (t *forwarding) unserved(missing time.Time, err error) {
+	if t.due.IsZero() {
+		t.due = t.server.cfg.Placement.OwnerDue(t.workspace, missing)
 	}
 	if err != nil {
 		t.why = err
@@ -213,8 +208,8 @@ func (t *forwarding) wait(changed <-chan struct{}) error {
 	}
 	now := t.server.now()
 	last := t.deadline()
-	if !t.missing.IsZero() {
-		last = earlier(last, t.missing.Add(ownerWait))
+	if !t.due.IsZero() {
+		last = earlier(last, t.due)
 	}
 	pause := min(t.pause, last.Sub(now))
 	if pause <= 0 {
@@ -287,10 +282,11 @@ func (t *forwarding) send(node string) bool {
 	if t.final = t.refuseWait(); t.final != nil {
 		return false
 	}
+	dialed := s.now()
 	conn, err := s.pools.get(node, t.deadline(), t.repeats())
 	if err != nil {
 		s.metrics.forwarded("not_sent")
-		t.unserved(err)
+		t.unserved(dialed, err) // a node that is paused takes the connection, and says nothing on it
 		return false
 	}
 	kept := !conn.used.IsZero()
@@ -313,7 +309,7 @@ func (t *forwarding) send(node string) bool {
 	took := s.now().Sub(asked)
 	x.forwarded += took
 	if took > retryMost { // the node served the workspace: another one says at once that it does not
-		t.missing = time.Time{}
+		t.due = time.Time{}
 	}
 	endForward(span, err)
 	x.waited = t.waits > 0
@@ -322,7 +318,7 @@ func (t *forwarding) send(node string) bool {
 		x.ctx.Response.Reset()
 		if !began {
 			s.metrics.forwarded("not_sent")
-			t.unserved(err)
+			t.unserved(s.now(), err)
 			return false
 		}
 		if errors.Is(err, errAbandoned) {
@@ -352,7 +348,7 @@ func (t *forwarding) send(node string) bool {
 		x.ctx.Response.Reset()
 		x.looked = true
 		s.metrics.forwarded("moved")
-		t.unserved(nil)
+		t.unserved(s.now(), nil)
 		return false
 	}
 	unadmitted := len(header.Peek(headerUnadmitted)) > 0
@@ -377,7 +373,7 @@ func (t *forwarding) send(node string) bool {
 // repeated, anything else is answered now. A kept connection may have ended long ago. If it has,
 // a read is repeated at once; if a new one ends, the node is in trouble and gets a pause.
 func (t *forwarding) lost(kept bool) {
-	t.unserved(nil)
+	t.unserved(t.server.now(), nil)
 	switch {
 	case t.server.onlyReads(t.x):
 		t.again = kept

@@ -31,12 +31,12 @@ func (p placement) shard(workspace [16]byte) storage.Shard {
 	return storage.DirectoryShard
 }
 
-// Unowned implements httpapi.Placement.
-func (p placement) Unowned(workspace [16]byte) time.Time {
+// OwnerDue implements httpapi.Placement.
+func (p placement) OwnerDue(workspace [16]byte, missing time.Time) time.Time {
 	if !p.n.serving.Load() {
-		return time.Time{}
+		return p.n.groups.OwnerDue(storage.DirectoryShard, missing) // the number of shards may not be known yet
 	}
-	return p.n.groups.Unowned(p.shard(workspace))
+	return p.n.groups.OwnerDue(p.shard(workspace), missing)
 }
 
 // Dial implements httpapi.Placement.
