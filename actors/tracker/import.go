@@ -350,6 +350,9 @@ func (tx *Tx) takeLines(record *importRecord, lines []importedLine) error {
 	if record.Sum, err = sum.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
 		return fmt.Errorf("keep a checksum: %w", err)
 	}
+	if err := im.storeLogs(); err != nil {
+		return err
+	}
 	return im.moveClock()
 }
 

@@ -21,6 +21,8 @@ type importing struct {
 	record *importRecord
 	line   *importedLine
 	tick   uint64 // of the newest id
+	// logs has the activities that have come, by session, until they are stored.
+	logs map[storage.ID]*importedLog
 }
 
 // clockAhead is the time by which ids of an import may be ahead of this owner's clock. The command's

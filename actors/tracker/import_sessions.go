@@ -180,6 +180,10 @@ func takeSessionState(im *importing, data []byte) error {
 	if err := im.decode(data, &t); err != nil {
 		return err
 	}
+	id, _ := storage.ParseID(t.SessionID)
+	if err := im.storeLog(id); err != nil {
+		return err
+	}
 	row, err := im.needSession(t.SessionID)
 	if err != nil {
 		return err
@@ -287,43 +291,4 @@ func takeSessionBrief(im *importing, data []byte) error {
 		return err
 	}
 	return im.tx.setBrief(row.Value.id(), &b.Instructions)
-}
-
-// takeActivity appends an activity to the log of its session.
-func takeActivity(im *importing, data []byte) error {
-	var a Activity
-	if err := im.decode(data, &a); err != nil {
-		return err
-	}
-	row, err := im.needSession(a.SessionID)
-	if err != nil {
-		return err
-	}
-	if len(a.Payload) > maxPayload {
-		return im.refuse("data.payload must be at most %d bytes.", maxPayload)
-	}
-	if err := im.needNewer(a.ID, row.Value.id()); err != nil {
-		return err
-	}
-	s := row.Value
-	in := &s.Inner
-	if in.Last >= maxActivities || in.LastActivity >= a.ID {
-		return im.refuse("A session may have %d activities, in the order in which they were made.", maxActivities)
-	}
-	body, err := json.MarshalWithOption(&a, json.DisableHTMLEscape())
-	if err != nil {
-		return fmt.Errorf("encode an activity: %w", err)
-	}
-	in.Last++
-	if in.First == 0 {
-		in.First = in.Last
-	}
-	in.LastActivity, in.LastType = a.ID, a.Type
-	if err := im.tx.Writer().AddValue(activityTable, activityKey(s.id(), in.Last), body); err != nil {
-		return err
-	}
-	if _, err := sessions.Update(im.tx, row, &s); err != nil {
-		return fmt.Errorf("store a session: %w", err)
-	}
-	return nil
 }

@@ -93,17 +93,24 @@ func (c *sessionChange) add(a *Activity) error {
 	if err := tx.Writer().AddValue(activityTable, activityKey(session, in.Last), body); err != nil {
 		return err
 	}
-	for in.Last-in.First >= maxActivities {
-		if err := tx.Writer().DeleteValue(activityTable, activityKey(session, in.First)); err != nil {
-			return err
-		}
-		in.First++
+	if err := tx.trimLog(session, in); err != nil {
+		return err
 	}
 	in.LastActivity, in.LastType = a.ID, a.Type
 	if a.Type == ActivityElicitation {
 		in.Answered = false
 	}
 	c.progress = true
+	return nil
+}
+
+// trimLog removes the oldest activities of a session that has more than maxActivities.
+func (tx *Tx) trimLog(session storage.ID, in *sessionInner) error {
+	for ; in.Last-in.First >= maxActivities; in.First++ {
+		if err := tx.Writer().DeleteValue(activityTable, activityKey(session, in.First)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
