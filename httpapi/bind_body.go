@@ -112,6 +112,10 @@ func (b *binder) decode(dst reflect.Value, body []byte) error {
 	defer func() {
 		// Let go of the body: it goes back to its pool.
 		b.body, b.reader = nil, bytes.Buffer{}
+		if len(body) > keptDecoder {
+			b.dec = jsontext.Decoder{} // it keeps the names of the body
+			return
+		}
 		b.dec.Reset(&b.reader)
 	}()
 	kind := b.dec.PeekKind()

@@ -221,8 +221,15 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	in := rt.input()
 	defer rt.giveBack(in)
+	uncharge, err := s.chargeNames(x)
+	if err != nil {
+		return err
+	}
 	if err := s.bind(x, req, in); err != nil {
 		return err
+	}
+	if !rt.tools { // whose arguments are not decoded yet
+		uncharge()
 	}
 	x.dropBody(req)
 	if err := s.throttleCreation(x, &req.Caller); err != nil {
