@@ -333,7 +333,7 @@ func (b *binder) list(dst reflect.Value, s *fieldSchema) error {
 	dst.Set(reflect.MakeSlice(s.typ, 0, 4))
 	n := 0
 	for ; b.dec.PeekKind() != ']'; n++ {
-		if s.max.set && n >= int(s.max.n) || b.faults.Full() {
+		if b.passesOver(s, n) {
 			// Too many already: only the syntax of the rest matters.
 			if err := b.dec.SkipValue(); err != nil {
 				return err
@@ -367,7 +367,7 @@ func (b *binder) dict(dst reflect.Value, s *fieldSchema) error {
 		if err != nil {
 			return err
 		}
-		if s.max.set && n >= int(s.max.n) || b.faults.Full() {
+		if b.passesOver(s, n) {
 			if err := b.dec.SkipValue(); err != nil {
 				return err
 			}
@@ -417,11 +417,7 @@ func (b *binder) raw(dst reflect.Value, s *fieldSchema) error {
 
 // fault notes what is wrong at the place being read.
 func (b *binder) fault(message string) {
-	if b.faults.Full() {
-		b.faults.Add("", message) // only counted
-		return
-	}
-	b.faults.Add(b.path(), message)
+	b.faultAt(b.path, message)
 }
 
 func (b *binder) path() string {

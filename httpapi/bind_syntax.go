@@ -79,22 +79,39 @@ func (b *binder) reportNUL(body []byte) {
 	}
 	// The body was decoded before, so it can't be broken.
 	_ = walk(body, func(at func() string, raw []byte) {
-		if b.faults.Full() || !bytes.Contains(raw, []byte(`\u0000`)) {
+		if !bytes.Contains(raw, []byte(`\u0000`)) {
 			return
 		}
 		if text, err := unquote(raw); err == nil && strings.IndexByte(text, 0) >= 0 {
-			b.faults.Add(at(), "Must not contain NUL.")
+			b.faultAt(at, "Must not contain NUL.")
 		}
 	}, nil)
 }
 
 // reportNames names every property that is given twice in its object.
 func (b *binder) reportNames(body []byte) error {
-	return walk(body, nil, func(at func() string) {
-		if !b.faults.Full() {
-			b.faults.Add(at(), again)
-		}
-	})
+	return walk(body, nil, func(at func() string) { b.faultAt(at, again) })
+}
+
+// faultAt notes a fault at a place, which is asked for only if the answer will show the fault.
+func (b *binder) faultAt(at func() string, message string) {
+	path := ""
+	if !b.faults.Full() {
+		path = at()
+	}
+	b.faults.Add(path, message)
+}
+
+// passesOver reports whether item n is not looked at: the list has too many already, or the answer has too many faults.
+func (b *binder) passesOver(s *fieldSchema, n int) bool {
+	if s.max.set && n >= int(s.max.n) {
+		return true
+	}
+	if b.faults.Full() {
+		b.faults.Unsure()
+		return true
+	}
+	return false
 }
 
 // walk goes through a body, calling text for every string, names included, and

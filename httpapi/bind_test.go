@@ -420,3 +420,33 @@ func TestPlan_RefusesWhatCannotWork(t *testing.T) {
 		t.Error("a parameter that no field takes: no error")
 	}
 }
+
+// The answer gives the number of the faults that it does not list only if all were counted.
+func TestBind_CountsFaults(t *testing.T) {
+	t.Parallel()
+	const listed = tracker.MaxFaults
+	repeat := func(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
+	const items = `"items":[{"title":"t"}]`
+	for name, row := range map[string]struct{ body, last string }{
+		"names twice, all listed":    {`{"title":"t",` + repeat(listed+1, `"a":1`) + `}`, ""},
+		"names twice, one more":      {`{"title":"t",` + repeat(listed+2, `"a":1`) + `}`, "There is 1 more fault."},
+		"names twice, many":          {`{"title":"t",` + repeat(5001, `"a":1`) + `}`, "There are 4744 more faults."},
+		"names twice, before items":  {`{` + items + `,` + repeat(listed+2, `"a":1`) + `}`, "There are more faults, at least 1."},
+		"names twice, and another":   {`{` + repeat(listed+1, `"a":1`) + `}`, "There is 1 more fault."},
+		"NUL":                        {`{` + items + `,"any":[` + repeat(500, `"\u0000"`) + `]}`, "There are 244 more faults."},
+		"items":                      {`{"items":[` + repeat(listed, `{"title":1}`) + `]}`, ""},
+		"more items than are read":   {`{"items":[` + repeat(listed+1, `{"title":1}`) + `]}`, "There may be more faults."},
+		"more items, and another":    {`{"items":[` + repeat(500, `{"title":1}`) + `],"dryRun":1}`, "There are more faults, at least 1."},
+		"items, and texts in others": {`{"items":[` + repeat(200, `{"title":1}`) + `],"any":[` + repeat(100, `"\u0000"`) + `]}`, "There are 44 more faults."},
+	} {
+		op := opMake
+		if strings.Contains(row.body, "items") || strings.HasPrefix(row.body, `{"a"`) {
+			op = tracker.CreateIssues
+		}
+		_, faults := bindFaults(t, op, row.body)
+		last := faults[""]
+		if last != row.last {
+			t.Errorf("%s: %d faults, the last %q, want %q", name, len(faults), last, row.last)
+		}
+	}
+}

@@ -14,7 +14,9 @@ const faultPast = "Must lie in the future."
 type Faults struct {
 	list    []Fault
 	dropped int
-	hint    string
+	// unsure is set when a part of the request was not checked, so that dropped may be too few.
+	unsure bool
+	hint   string
 }
 
 // Add adds a fault at a path such as "labelIds[2]", "query.limit" or "header.If-Match";
@@ -46,20 +48,39 @@ func (f *Faults) Has(path string) bool {
 }
 
 // Full reports whether the list is full, so that the caller can stop looking for
-// faults.
+// faults. It calls Unsure then.
 func (f *Faults) Full() bool { return len(f.list) == MaxFaults }
 
+// Unsure notes that a part of the request was not checked: the answer says that there may be more faults, instead of
+// their number.
+func (f *Faults) Unsure() { f.unsure = true }
+
 // Err returns nil if there are no faults, and otherwise a BAD_REQUEST that lists the
-// first MaxFaults faults and the number of others.
+// first MaxFaults faults and says how many others there are, where all were counted.
 func (f *Faults) Err() error {
 	if len(f.list) == 0 {
 		return nil
 	}
 	list := f.list
-	if f.dropped > 0 {
-		list = append(list[:len(list):len(list)], Fault{Message: fmt.Sprintf("There are %d more faults.", f.dropped)})
+	if more := f.more(); more != "" {
+		list = append(list[:len(list):len(list)], Fault{Message: more})
 	}
 	err := BadRequest(list...)
 	err.Hint += f.hint
 	return err
+}
+
+// more says how many faults are not in the list; empty: none.
+func (f *Faults) more() string {
+	switch {
+	case f.unsure && f.dropped > 0:
+		return fmt.Sprintf("There are more faults, at least %d.", f.dropped)
+	case f.unsure:
+		return "There may be more faults."
+	case f.dropped == 1:
+		return "There is 1 more fault."
+	case f.dropped > 0:
+		return fmt.Sprintf("There are %d more faults.", f.dropped)
+	}
+	return ""
 }
