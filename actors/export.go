@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -21,39 +20,6 @@ const (
 	exportDoubt = 10 * time.Second
 )
 
-// exports counts the exports of this node. Each holds a snapshot, which keeps what is
-// overwritten and deleted on the disk.
-type exports struct {
-	mu  sync.Mutex
-	all int
-	of  map[storage.ID]int
-}
-
-// enter counts an export of a workspace; false if there are too many. A workspace may
-// have half of them, and one in any case.
-func (x *exports) enter(workspace storage.ID, most int) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.all >= most || x.of[workspace] >= max(1, most/2) {
-		return false
-	}
-	if x.of == nil {
-		x.of = map[storage.ID]int{}
-	}
-	x.all++
-	x.of[workspace]++
-	return true
-}
-
-func (x *exports) leave(workspace storage.ID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.all--
-	if x.of[workspace]--; x.of[workspace] == 0 {
-		delete(x.of, workspace)
-	}
-}
-
 // export is an export that is being sent.
 type export struct {
 	engine   *Engine
@@ -62,7 +28,8 @@ type export struct {
 	shard    *shard
 	snapshot *pebble.Snapshot
 	lines    *tracker.Export
-	checked  time.Time // when the rights were there
+	checked  time.Time   // when the rights were there
+	slot     *exportSlot // nil for the operator
 }
 
 // Export begins the export of a workspace for an admitted request, as of now. The caller
@@ -79,12 +46,11 @@ func (e *Engine) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.L
 	if !s.work.enter() {
 		return nil, errClosing()
 	}
-	if !e.exports.enter(req.Workspace, e.cfg.Limits.Exports) {
+	x := &export{engine: e, op: op, shard: s, checked: time.Now()}
+	if !x.takePlace(req) {
 		s.work.leave()
-		e.stats.refused[refusedExports].Add(1)
 		return nil, tracker.NotApplied("Too many exports are being sent (--exports).")
 	}
-	x := &export{engine: e, op: op, shard: s, checked: time.Now()}
 	x.req = tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential, Caller: req.Caller}
 	if _, err := e.readable(s.number, req.Deadline); err != nil {
 		x.Close()
@@ -104,6 +70,30 @@ func (e *Engine) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.L
 	return x, nil
 }
 
+// takePlace takes a place among the exports. The operator needs none.
+func (x *export) takePlace(req *tracker.Request) bool {
+	if req.Caller.Root {
+		return true
+	}
+	e := x.engine
+	slot, end := e.exports.enter(req.Workspace, e.cfg.Limits.Exports, time.Now())
+	if slot == nil || end != nil {
+		e.stats.refused[refusedExports].Add(1)
+	}
+	if end != nil {
+		end()
+	}
+	x.slot = slot
+	return slot != nil
+}
+
+// OnEnd implements tracker.EndingLines.
+func (x *export) OnEnd(end func()) {
+	if x.slot != nil {
+		x.engine.exports.onEnd(x.slot, end)
+	}
+}
+
 // Next implements tracker.Lines.
 func (x *export) Next() (block []byte, err error) {
 	defer func() {
@@ -114,12 +104,19 @@ func (x *export) Next() (block []byte, err error) {
 	if x.engine.closing.Load() {
 		return nil, errClosing()
 	}
-	if now := time.Now(); now.Sub(x.checked) > exportChecked {
+	now := time.Now()
+	if now.Sub(x.checked) > exportChecked {
 		if err := x.check(now); err != nil {
 			return nil, err
 		}
 	}
-	return x.lines.Next()
+	if x.slot == nil {
+		return x.lines.Next()
+	}
+	x.engine.exports.taken(x.slot, now)
+	block, err = x.lines.Next()
+	x.engine.exports.sends(x.slot, len(block), time.Now())
+	return block, err
 }
 
 // check returns an error if the caller may not read the workspace any more.
@@ -142,6 +139,8 @@ func (x *export) Close() {
 			x.engine.log.Error("close a snapshot", "error", err)
 		}
 	}
-	x.engine.exports.leave(x.req.Workspace)
+	if x.slot != nil {
+		x.engine.exports.leave(x.slot)
+	}
 	x.shard.work.leave()
 }

@@ -51,6 +51,9 @@ func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
 		return err
 	}
 	l := &lines{server: s, conn: x.conn, source: source, from: x.takeShare(), request: x.id, chunked: x.chunked(), coding: x.linesCoding()}
+	if ending, ok := source.(tracker.EndingLines); ok {
+		ending.OnEnd(l.End)
+	}
 	if l.coding != codingNone {
 		x.ctx.Response.Header.SetContentEncodingBytes(codingNames[l.coding])
 	}

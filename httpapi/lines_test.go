@@ -161,3 +161,32 @@ func TestLines_ArePlainForNodesThatNameNoCoding(t *testing.T) {
 		t.Errorf("%v, %v, %d bytes", header, err, len(body))
 	}
 }
+
+// endingLines are lines that can be ended, whose client takes none of them.
+type endingLines struct {
+	*fakeLines
+	end chan func()
+}
+
+func (l *endingLines) Next() ([]byte, error) { return make([]byte, 1<<20), nil }
+
+func (l *endingLines) OnEnd(end func()) { l.end <- end }
+
+func TestLines_EndWhileTheyAreSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	l := &endingLines{newFakeLines(nil), make(chan func(), 1)}
+	b.engine.lines = l
+	c, r := dial(t, b.addr)
+	if _, err := io.WriteString(c, "GET "+linesPath+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadString('\n'); err != nil { // and takes no more
+		t.Fatal(err)
+	}
+	(<-l.end)()
+	l.closed.Wait()
+	if _, err := io.Copy(io.Discard, r); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Error(err)
+	}
+}

@@ -62,6 +62,14 @@ type Lines interface {
 	Close()
 }
 
+// EndingLines are lines that may have to end early, to make room for others.
+type EndingLines interface {
+	Lines
+	// OnEnd sets the function that ends them. It is called at most once, by any goroutine, and may be
+	// called after Close.
+	OnEnd(end func())
+}
+
 // MaxWait is the longest time that an operation waits.
 const MaxWait = 30 * time.Second
 

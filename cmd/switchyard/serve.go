@@ -55,7 +55,7 @@ type serveCmd struct {
 	AddressWaiting         int      `help:"Waiting requests and event streams of one client address." placeholder:"N" group:"Shares"`
 	WorkspaceWaiting       int      `help:"Waiting requests of a workspace; beyond, they are answered at once." placeholder:"N" group:"Shares"`
 	WorkspaceStreams       int      `help:"Event streams of a workspace." placeholder:"N" group:"Shares"`
-	Exports                int      `help:"Exports of workspaces that this node sends at once; a workspace has half of them at most." placeholder:"N" group:"Shares"`
+	Exports                int      `help:"Exports of workspaces that this node sends at once, beside the operator's; a workspace has half of them at most." placeholder:"N" group:"Shares"`
 	MaxBytesInFlight       byteSize `help:"Request bodies in hand, and answers and parts of event streams not taken yet, of over 16KiB each, in all." placeholder:"SIZE" group:"Shares"`
 	WorkspaceBytesInFlight byteSize `help:"The same of one workspace." placeholder:"SIZE" group:"Shares"`
 	AnonymousBytesInFlight byteSize `help:"The same of all callers without a valid credential; an address may have a quarter." placeholder:"SIZE" group:"Shares"`

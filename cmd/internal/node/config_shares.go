@@ -19,7 +19,7 @@ type Shares struct {
 	// AddressWaiting is the number of waiting requests and event streams of an address,
 	// WorkspaceWaiting and WorkspaceStreams those of a workspace.
 	AddressWaiting, WorkspaceWaiting, WorkspaceStreams int
-	// Exports is the number of exports that this node sends at once.
+	// Exports is the number of exports that this node sends at once, beside the operator's.
 	Exports int
 	// Bytes in flight are request bodies in hand and answers that clients have not
 	// taken: in all, of a workspace, and of all callers without a valid credential.
