@@ -275,7 +275,7 @@ func (w *workspaceActor) refuse(c *call, err error) {
 	if c.partial && outcome(err) == "not_applied" {
 		var failure *tracker.Error
 		errors.As(err, &failure)
-		err = unknownAfter(failure, "The change was made in part. A repeat of the request continues it.")
+		err = unknownAfter(failure, "The change was made in part. A repeat of the request continues it, or answers with that part.")
 	}
 	c.err = err
 	w.answer(c)

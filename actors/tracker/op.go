@@ -320,6 +320,9 @@ type Reply struct {
 	undo bool
 	// unkept is set if the answer is not kept for the idempotency key.
 	unkept bool
+	// soFar, with More, keeps Body for the idempotency key until the command goes on. It answers a
+	// repeat if the node stops before.
+	soFar bool
 }
 
 // File describes a file that is the body of an answer. The bytes at its address never
@@ -351,6 +354,8 @@ type Request struct {
 	admitted    *Op
 	permit      Permit
 	Idempotency *Idempotency
+	// answered is set once an answer with soFar is kept for the key.
+	answered bool
 	// Seal is the request's SealKey if the credential stayed on another node.
 	Seal []byte
 	// Deadline is the time by which the request must be answered.

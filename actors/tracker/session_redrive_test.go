@@ -1,6 +1,11 @@
 package tracker
 
-import "testing"
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"testing"
+)
 
 func TestRedrive(t *testing.T) {
 	t.Parallel()
@@ -133,4 +138,64 @@ func TestRedrive_EndsAtTheLimitOfSessions(t *testing.T) {
 		wantLimit(t, err, "sessions", uint64(room))
 		f.verify()
 	}
+}
+
+// firstBatch runs the first batch of a command that goes on in another one, and stops the node then.
+func (f *agentFixture) firstBatch(op *Op, in any, key string) {
+	f.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		f.Fatal(err)
+	}
+	org := f.home.Workspace.ID
+	req := &Request{
+		Workspace: org.raw(), Credential: f.admin,
+		Idempotency: &Idempotency{Key: key, Fingerprint: sha256.Sum256(slices.Concat(body, []byte(op.Name+string(org))))},
+	}
+	if err := f.admit(req, op); err != nil {
+		f.Fatal(err)
+	}
+	l := f.bufferOf(req.Workspace)
+	if reply, err := l.Run(op, req, in, f.now); err != nil || !reply.More {
+		f.Fatalf("%+v, %v", reply, err)
+	}
+	commitBuffer(f, f.db, l)
+	f.restart()
+}
+
+// A repeat of a redrive that was interrupted between two batches retries nothing more, and answers the
+// number of those that were retried.
+func TestRedrive_RepeatAfterAnInterruption(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	const beyond = 20
+	f.deadLetters(f.work(PriorityLow).ID, maxBudgetRecords+beyond)
+	in := func() *RedriveSessionsIn { return &RedriveSessionsIn{Limit: 1000} }
+	f.firstBatch(RedriveSessions, in(), "interrupted")
+	for _, row := range []struct {
+		key      string
+		want     int
+		replayed bool
+	}{{"interrupted", maxBudgetRecords, true}, {"next", beyond, false}, {"interrupted", maxBudgetRecords, true}} {
+		reply := f.must(f.admin, f.home.Workspace.ID, RedriveSessions, in(), row.key)
+		if got := decode[RedrivenSessions](t, reply.Body).Redriven; got != row.want || reply.Replayed != row.replayed {
+			t.Errorf("%s: %d were retried, replayed: %v; want %d, %v", row.key, got, reply.Replayed, row.want, row.replayed)
+		}
+	}
+	f.verify()
+}
+
+// The answer that is kept for the key of a redrive is that of its last batch.
+func TestRedrive_RepeatOfSeveralBatches(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	all := maxBudgetRecords + 2
+	f.deadLetters(f.work(PriorityLow).ID, all)
+	for _, replayed := range []bool{false, true} {
+		reply := f.must(f.admin, f.home.Workspace.ID, RedriveSessions, &RedriveSessionsIn{Limit: 1000}, "k")
+		if got := decode[RedrivenSessions](t, reply.Body).Redriven; got != all || reply.Replayed != replayed {
+			t.Errorf("%d were retried, replayed: %v; want %d, %v", got, reply.Replayed, all, replayed)
+		}
+	}
+	f.verify()
 }

@@ -131,7 +131,9 @@ func redriveSessions(tx *Tx, in *RedriveSessionsIn) (Reply, error) {
 				return Reply{}, err
 			}
 			if budget.spent() {
-				return Reply{More: true}, nil
+				reply, err := jsonReply(Done, RedrivenSessions{in.redriven})
+				reply.More, reply.soFar = true, true
+				return reply, err
 			}
 			again, err := tx.redrive(pk, full)
 			if err != nil {

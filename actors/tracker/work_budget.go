@@ -10,7 +10,8 @@ import (
 // Some commands write more than fits into one batch: deletions of records that any
 // number of others depend on. Such a command works batch by batch and answers Reply.More
 // until nothing is left. The record itself is deleted last, so that after a crash
-// between two batches the command can be repeated and no reference dangles meanwhile.
+// between two batches the command can be repeated and no reference dangles meanwhile. A
+// command that counts what it does keeps its count for its idempotency key: see Reply.soFar.
 
 // A batch gets this many records, or fewer if they have grown it by this many bytes. The
 // last record, the end of the command and the events are added to these and must still fit

@@ -169,8 +169,10 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if err := tx.admit(op, req, in); err != nil {
 		return Reply{}, err
 	}
-	if earlier, found, err := tx.replay(op, req); err != nil || found {
-		return earlier, err
+	if !req.answered { // else the answer that is kept is the command's own, of its last batch
+		if earlier, found, err := tx.replay(op, req); err != nil || found {
+			return earlier, err
+		}
 	}
 	if !op.WithoutWorkspace {
 		if err := l.exists(tx); err != nil {
@@ -198,7 +200,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if err := tx.writeAudit(req); err != nil {
 		return Reply{}, err
 	}
-	if !reply.More && reply.Wait == nil && !reply.undo && !reply.unkept {
+	if (!reply.More || reply.soFar) && reply.Wait == nil && !reply.undo && !reply.unkept {
 		err = l.remember(tx, op, req, reply, l.store.Wrote(mark))
 	}
 	if most := cmp.Or(op.MaxWrites, maxCommandBytes); err == nil && l.store.Written(mark)+l.counters.bytes-counted > most {
@@ -210,6 +212,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			l.creates = creates
 		}
 	}
+	req.answered = req.answered || err == nil && reply.soFar
 	if err == nil && !reply.undo {
 		l.armed |= tx.armed
 		if tx.leasesDue != nil {
