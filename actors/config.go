@@ -109,6 +109,9 @@ type Config struct {
 	ListBytes int64
 	// ChangeBytes is the memory for large changes until they are committed. 0 means 64 MiB.
 	ChangeBytes int64
+	// DeliveryBytes is the memory for the webhook deliveries that are made at once. Each takes
+	// 32 KiB, and its body if that is large. 0 means 32 MiB.
+	DeliveryBytes int64
 	// Format returns the format in which rows are written, which may go up; nil means the newest one.
 	Format func() storage.Format
 	// Shortage returns how little free space the node's disk has; nil means enough.
@@ -133,6 +136,9 @@ func (c *Config) complete() error {
 	}
 	if c.ChangeBytes <= 0 {
 		c.ChangeBytes = 64 << 20
+	}
+	if c.DeliveryBytes <= 0 {
+		c.DeliveryBytes = 32 << 20
 	}
 	if c.Shortage == nil {
 		c.Shortage = func() storage.Shortage { return storage.Ample }

@@ -39,6 +39,7 @@ func (e *Engine) newDispatchers() *delivery.Dispatchers {
 		Clock:     e.cfg.Clock,
 		Logger:    e.log,
 		Most:      e.cfg.Limits.Deliveries,
+		Bytes:     e.cfg.DeliveryBytes,
 		Workspace: w.Workspace,
 		Host:      w.Host,
 		MaxData:   cmp.Or(w.MaxData, tracker.DefaultDeliveryPart),

@@ -81,6 +81,8 @@ func (b *testEngine) stop() {
 		b.t.Error(err)
 	} else if n := b.engine.changes.used.Load(); n != 0 {
 		b.t.Errorf("%d bytes of memory for changes are taken after the end", n)
+	} else if n := b.engine.Stats().Deliveries; n.Bytes != 0 || n.Waiting != 0 {
+		b.t.Errorf("%d bytes of memory for deliveries are taken after the end, and %d workspaces wait", n.Bytes, n.Waiting)
 	}
 	b.local.stop()
 	if err := b.store.Close(); err != nil && !errors.Is(err, os.ErrClosed) {

@@ -128,9 +128,20 @@ func (v *View) get(table TableID, fields []byte) (value []byte, closer io.Closer
 // Value reads a plain row (not a Table's record) into buf. It returns nil if and only if the row
 // does not exist.
 func (v *View) Value(table TableID, fields []byte, buf []byte) ([]byte, error) {
+	return v.AdmittedValue(table, fields, buf, nil)
+}
+
+// AdmittedValue is like Value, and calls admit with the size of an existing row before it copies
+// the row. If admit returns an error, it returns that and copies nothing. admit must not wait.
+func (v *View) AdmittedValue(table TableID, fields []byte, buf []byte, admit func(size int) error) ([]byte, error) {
 	value, closer, err := v.get(table, fields)
 	if err != nil || closer == nil {
 		return nil, err
+	}
+	if admit != nil {
+		if err := admit(len(value)); err != nil {
+			return nil, errors.Join(err, closer.Close())
+		}
 	}
 	if buf == nil {
 		buf = make([]byte, 0, len(value))

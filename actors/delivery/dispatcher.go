@@ -37,6 +37,8 @@ type Dispatcher struct {
 	mu    sync.Mutex // guards dirty; never held while waiting
 	dirty map[storage.ID]*dirtyHooks
 
+	granted []*slot // guarded by the mutex of the node's capacity
+
 	// Owned by the loop's goroutine.
 	spaces    map[storage.ID]*workspaceHooks
 	healthy   []*queue // ready to run, in order
@@ -70,6 +72,7 @@ type workspaceHooks struct {
 	rates    *rateBuckets
 	running  runCount
 	parked   []*queue // ready to run, but the workspace has its share of running queues
+	shares   [classes]share
 }
 
 // runCount counts running queues.
@@ -175,6 +178,7 @@ func (d *Dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storag
 
 func (d *Dispatcher) loop() {
 	defer d.of.cfg.Leave()
+	defer d.of.capacity.leave(d)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	begun := false
@@ -193,6 +197,8 @@ func (d *Dispatcher) loop() {
 				d.start()
 				sleep = d.shrink(sleep)
 			}
+		} else {
+			d.returnSlots()
 		}
 		timer.Reset(sleep)
 		select {
@@ -291,7 +297,7 @@ func (d *Dispatcher) load(id storage.ID) *workspaceHooks {
 			return nil
 		}
 		d.evict(32)
-		s = &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: d.of.cfg.Workspace.buckets()}
+		s = d.space(id)
 		d.spaces[id] = s
 	}
 	before := s.hooks
@@ -316,6 +322,11 @@ func (d *Dispatcher) load(id storage.ID) *workspaceHooks {
 		return nil
 	}
 	return s
+}
+
+// space returns a workspace whose webhooks are not loaded.
+func (d *Dispatcher) space(id storage.ID) *workspaceHooks {
+	return &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: d.of.cfg.Workspace.buckets(), shares: newShares(d)}
 }
 
 // evict drops idle workspaces from the cache until there is room for one more. It looks at up to

@@ -42,7 +42,7 @@ func setup(t *testing.T, workspaces int) *Dispatcher {
 	for n := range workspaces {
 		var id storage.ID
 		binary.BigEndian.PutUint64(id[8:], uint64(n))
-		s := &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: all.cfg.Workspace.buckets()}
+		s := d.space(id)
 		h := newHook(s, id)
 		h.renew(&tracker.WebhookTarget{})
 		s.hooks = map[storage.ID]*hook{id: h}

@@ -39,6 +39,8 @@ type Config struct {
 	Logger  *slog.Logger
 	// Most is the number of deliveries of a shard that are made at once.
 	Most int
+	// Bytes is the memory for the deliveries that are made at once, over all shards.
+	Bytes int64
 	// Workspace and Host limit the deliveries of each workspace and to each host; zero rates
 	// are no limit.
 	Workspace, Host Rate
@@ -48,12 +50,16 @@ type Config struct {
 	PublicURL string
 }
 
-// Dispatchers are those of one node. They share the rates of hosts and the counters.
+// Dispatchers are those of one node. They share the rates of hosts, the memory for deliveries and the
+// counters.
 type Dispatchers struct {
 	cfg      Config
 	hosts    *hostRates
-	inFlight atomic.Int64
-	counters struct {
+	capacity *capacity
+	// shortening has an element for each event that is being shortened.
+	shortening chan struct{}
+	inFlight   atomic.Int64
+	counters   struct {
 		outcomes               [outcomes]atomic.Uint64
 		held                   atomic.Uint64
 		records, recordsFailed atomic.Uint64
@@ -61,7 +67,18 @@ type Dispatchers struct {
 }
 
 // New returns the dispatchers of a node, of which none runs yet.
-func New(cfg Config) *Dispatchers { return &Dispatchers{cfg: cfg, hosts: newHostRates(cfg.Host)} }
+func New(cfg Config) *Dispatchers {
+	return &Dispatchers{
+		cfg: cfg, hosts: newHostRates(cfg.Host), capacity: newCapacity(cfg.Bytes),
+		shortening: make(chan struct{}, min(max(cfg.Bytes/shortenBytes, 1), shortenMost)),
+	}
+}
+
+// One event is shortened at a time for so many bytes of memory for deliveries, and at most shortenMost.
+const (
+	shortenBytes = 8 << 20
+	shortenMost  = 16
+)
 
 // The results of attempts.
 const (
@@ -81,6 +98,10 @@ type Counts struct {
 	Held                   uint64
 	Records, RecordsFailed uint64
 	InFlight               int64
+	// Bytes is the memory that deliveries take, and Waiting the number of workspaces whose deliveries
+	// wait for some. A workspace counts twice if deliveries of both healthy and other webhooks wait.
+	Bytes   int64
+	Waiting int
 }
 
 // Counts returns the values of the counters.
@@ -89,6 +110,7 @@ func (d *Dispatchers) Counts() Counts {
 		Outcomes: map[string]uint64{}, Held: d.counters.held.Load(),
 		Records: d.counters.records.Load(), RecordsFailed: d.counters.recordsFailed.Load(), InFlight: d.inFlight.Load(),
 	}
+	c.Bytes, c.Waiting = d.capacity.counts()
 	for i, name := range outcomeNames {
 		c.Outcomes[name] = d.counters.outcomes[i].Load()
 	}

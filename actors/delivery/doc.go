@@ -14,7 +14,8 @@
 //
 // # Locks
 //
-// The workspaces with changes and the results that wait to be recorded have a mutex each, and
-// no goroutine waits while it holds one. Everything else of a Dispatcher belongs to its loop or
+// The workspaces with changes, the results that wait to be recorded and the memory for deliveries in
+// flight, which all dispatchers of the node share, have a mutex each, and no goroutine waits while it
+// holds one. Everything else of a Dispatcher belongs to its loop or
 // to the run of a queue, and the two hand it over through a channel.
 package delivery

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,10 @@ type queue struct {
 	due   time.Time
 	held  bool // it waits for a rate until due, and must not run before
 	place int  // index in the heap, while due is set
+	// body is the size of the next delivery's body if the last run had no room for that. 0: small.
+	body int
+	// slot is that of the run while the queue is running.
+	slot *slot
 
 	// Owned by the run. cursor is the last first attempt that was made, and reserved is
 	// the delivery that waits for a rate.
@@ -53,6 +58,8 @@ type queueRun struct {
 	next  time.Time
 	// held is the time when the next delivery may be sent; zero: now.
 	held time.Time
+	// body is the size of the body for which there was no room; 0: none.
+	body int
 	mark uint64
 	// tried is set if requests were sent, healthy if the last answer was a quick
 	// success, and failed if some failed.
@@ -88,6 +95,14 @@ func (t *hook) renew(c *tracker.WebhookTarget) {
 	t.first.more, t.again.more = true, true
 }
 
+// class returns the class of the webhook's queues.
+func (t *hook) class() class {
+	if t.healthy {
+		return healthyClass
+	}
+	return unhealthyClass
+}
+
 func (l *queue) retry() bool { return l == &l.hook.again }
 
 func (l *queue) busy() bool { return l.queued || l.running || l.more }
@@ -121,6 +136,12 @@ func (d *Dispatcher) run(l *queue) queueRun {
 			break
 		}
 		o, err := d.try(&v, l, p, &end)
+		if errors.Is(err, errNoRoom) {
+			break // the queue runs again when there is room
+		}
+		if err != nil && d.ctx.Err() != nil {
+			return end
+		}
 		if err != nil {
 			return d.failedRun(end, err)
 		}
@@ -185,11 +206,11 @@ func (d *Dispatcher) failedRun(end queueRun, err error) queueRun {
 }
 
 // try makes one attempt of a delivery. If it must wait for a rate instead, try sets
-// end.held.
+// end.held. If there is no room for its body, try sets end.body and returns errNoRoom.
 func (d *Dispatcher) try(v *storage.View, l *queue, p tracker.PendingDelivery, end *queueRun) (tracker.DeliveryOutcome, error) {
 	cfg, t := &d.of.cfg, l.hook
 	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), Due: p.Due, At: cfg.Clock()}
-	event, err := tracker.ReadDeliveryEvent(v, t.id, p)
+	event, err := d.read(v, l, p, end)
 	if err != nil {
 		return o, err
 	}
@@ -203,9 +224,6 @@ func (d *Dispatcher) try(v *storage.View, l *queue, p tracker.PendingDelivery, e
 	case event.Body == nil:
 		o.Final, o.Error = true, "The event is no longer kept."
 	default:
-		if event.Body, err = tracker.BriefDelivery(event.Body, cfg.PublicURL, cfg.MaxData); err != nil {
-			return o, err
-		}
 		if end.held = d.hold(l, p, c.Host, len(event.Body)); !end.held.IsZero() {
 			d.of.counters.held.Add(1)
 			return o, nil

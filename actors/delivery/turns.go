@@ -43,24 +43,81 @@ func (d *Dispatcher) enqueue(l *queue) {
 // have at most half of it, so that hanging receivers leave room for others, and a
 // workspace at most a quarter.
 func (d *Dispatcher) start() {
-	most := d.of.cfg.Most
-	share := max(most/4, 2)
-	for d.running.all < most {
-		l := d.pick(most / 2)
+	d.startGranted()
+	for d.running.all < d.of.cfg.Most {
+		l := d.pick(d.of.cfg.Most / 2)
 		if l == nil {
 			return
 		}
-		s := l.hook.space
-		switch {
-		case l.hook.removed:
-			l.queued = false
-		case s.readOnly():
-			l.queued, l.more = false, true
-		case s.running.all >= share, !l.hook.healthy && s.running.unhealthy >= share/2:
-			s.parked = append(s.parked, l)
-		default:
-			d.launch(l)
+		if d.mayRun(l) {
+			d.take(l)
 		}
+	}
+}
+
+// mayRun reports whether a queue may run as far as its webhook and its workspace are concerned. If not, it
+// has put the queue where it is found again.
+func (d *Dispatcher) mayRun(l *queue) bool {
+	s, share := l.hook.space, max(d.of.cfg.Most/4, 2)
+	switch {
+	case l.hook.removed:
+		l.queued = false
+	case s.readOnly():
+		l.queued, l.more = false, true
+	case s.running.all >= share, !l.hook.healthy && s.running.unhealthy >= share/2:
+		s.parked = append(s.parked, l)
+	default:
+		return true
+	}
+	return false
+}
+
+// take runs a queue if the node has room for it. Otherwise the queue waits.
+func (d *Dispatcher) take(l *queue) {
+	s := &l.hook.space.shares[l.hook.class()]
+	if len(s.queues) == 0 {
+		if slot := d.of.capacity.take(s, l.body); slot != nil {
+			d.launch(l, slot)
+			return
+		}
+	}
+	s.queues = append(s.queues, l)
+}
+
+// startGranted runs queues that have waited for slots of the node.
+func (d *Dispatcher) startGranted() {
+	for _, slot := range d.of.capacity.grants(d) {
+		s := slot.share
+		l := s.queues[0]
+		s.queues[0] = nil
+		s.queues = s.queues[1:]
+		full := d.running.all >= d.of.cfg.Most || s.class == unhealthyClass && d.running.unhealthy >= d.of.cfg.Most/2
+		switch {
+		case full, l.hook.class() != s.class:
+			d.enqueue(l)
+			slot.give()
+		case d.mayRun(l):
+			d.launch(l, slot)
+		default:
+			slot.give()
+		}
+		if len(s.queues) > 0 {
+			d.of.capacity.wait(s, s.queues[0].body)
+		} else {
+			s.queues = nil
+		}
+	}
+}
+
+// returnSlots gives back the slots that were granted. Their queues are ready to run again.
+func (d *Dispatcher) returnSlots() {
+	for _, slot := range d.of.capacity.grants(d) {
+		s := slot.share
+		for _, l := range s.queues {
+			d.enqueue(l)
+		}
+		s.queues = nil
+		slot.give()
 	}
 }
 
@@ -81,11 +138,13 @@ func (d *Dispatcher) pick(unhealthy int) *queue {
 	return l
 }
 
-func (d *Dispatcher) launch(l *queue) {
+func (d *Dispatcher) launch(l *queue, held *slot) {
 	if !d.of.cfg.Enter() {
+		held.give()
 		return
 	}
 	l.queued, l.running, l.more, l.unhealthy = false, true, false, !l.hook.healthy
+	l.slot = held
 	for _, n := range [...]*runCount{&d.running, &l.hook.space.running} {
 		n.all++
 		if l.unhealthy {
@@ -94,7 +153,10 @@ func (d *Dispatcher) launch(l *queue) {
 	}
 	go func() {
 		defer d.of.cfg.Leave()
-		d.ended <- d.run(l)
+		d.ended <- func() queueRun {
+			defer held.give() // even if the loop has ended
+			return d.run(l)
+		}()
 	}()
 }
 
@@ -102,7 +164,7 @@ func (d *Dispatcher) launch(l *queue) {
 func (d *Dispatcher) done(end queueRun) {
 	l := end.queue
 	t, s := l.hook, l.hook.space
-	l.running = false
+	l.running, l.slot, l.body = false, nil, end.body
 	for _, n := range [...]*runCount{&d.running, &s.running} {
 		n.all--
 		if l.unhealthy {
@@ -112,7 +174,7 @@ func (d *Dispatcher) done(end queueRun) {
 	if end.tried {
 		t.healthy = end.healthy
 	}
-	l.more = l.more || end.more
+	l.more = l.more || end.more || end.body > 0
 	if l.retry() || end.failed { // there may be a retry once the results are recorded
 		t.again.mark = max(t.again.mark, end.mark)
 	}

@@ -102,7 +102,7 @@ func (tx *Tx) stillKept(webhook, id storage.ID, d *WebhookDelivery) error {
 	if d.EventSequence != nil {
 		sequence = *d.EventSequence
 	}
-	event, kept, err := readDeliveryEvent(&tx.View.View, webhook, id, sequence)
+	event, kept, err := readDeliveryEvent(&tx.View.View, webhook, id, sequence, nil)
 	if err == nil && (!kept || event.ID != d.EventID) {
 		err = Conflict("The delivery's event is no longer kept: events are for 30 days.", "Read the resource itself; there is nothing left to deliver.")
 	}

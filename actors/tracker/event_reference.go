@@ -79,6 +79,12 @@ func (tx *Tx) completeEvent(issue *storage.Row[Issue]) error {
 // is storage.ErrFormat. If the view is no snapshot, the issue may change after stored was read;
 // then the event is read again, and the result is nil if it has been swept meanwhile.
 func EventRow(v *storage.View, fields, stored []byte) (storage.Record, error) {
+	return admittedEventRow(v, fields, stored, nil)
+}
+
+// admittedEventRow is like EventRow, and calls admit, unless that is nil, with the size of a row
+// before it makes one other than stored. It returns the error of admit.
+func admittedEventRow(v *storage.View, fields, stored []byte, admit func(size int) error) (storage.Record, error) {
 	row, err := storage.ParseRecord(stored)
 	if err != nil {
 		return nil, fmt.Errorf("read an event: %w", err)
@@ -86,12 +92,12 @@ func EventRow(v *storage.View, fields, stored []byte) (storage.Record, error) {
 	if row.Version() != eventByReference {
 		return row, nil
 	}
-	whole, err := resolveEvent(v, fields, row)
+	whole, err := resolveEvent(v, fields, row, admit)
 	if whole != nil || err != nil {
 		return whole, err
 	}
 	// A change of the issue and its completion of the event are one batch.
-	if stored, err = v.Value(eventTable, fields, nil); err != nil || stored == nil {
+	if stored, err = v.AdmittedValue(eventTable, fields, nil, admit); err != nil || stored == nil {
 		return nil, err
 	}
 	if row, err = storage.ParseRecord(stored); err == nil && row.Version() == eventByReference {
@@ -102,7 +108,7 @@ func EventRow(v *storage.View, fields, stored []byte) (storage.Record, error) {
 
 // resolveEvent returns the whole row of an event that is stored by reference; nil if its
 // issue is not there or does not say that the event refers to it.
-func resolveEvent(v *storage.View, fields []byte, event storage.Record) (whole storage.Record, err error) {
+func resolveEvent(v *storage.View, fields []byte, event storage.Record, admit func(size int) error) (whole storage.Record, err error) {
 	body := event.JSON()
 	if len(fields) != 8 || len(body) < referenceLen {
 		return nil, errEvent
@@ -119,6 +125,11 @@ func resolveEvent(v *storage.View, fields []byte, event storage.Record) (whole s
 		h := event.Header()
 		h.Version = eventWhole
 		data := rec.JSON()
+		if admit != nil {
+			if err := admit(len(event) + len(data)); err != nil {
+				return err
+			}
+		}
 		whole = storage.AppendHeader(make([]byte, 0, len(event)+len(data)), h)
 		whole = append(append(append(whole, body...), data...), '}')
 		return nil

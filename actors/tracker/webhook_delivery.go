@@ -112,7 +112,7 @@ var _ = declareTable(&deliveries)
 
 // queuedDelivery returns a row of the outbox in the form that clients see.
 func queuedDelivery(v *storage.View, webhook, id storage.ID, sequence uint64) (*WebhookDelivery, error) {
-	head, _, err := readDeliveryEvent(v, webhook, id, sequence)
+	head, _, err := readDeliveryEvent(v, webhook, id, sequence, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -139,24 +139,27 @@ type DeliveryEvent struct {
 	Body     []byte
 }
 
-// ReadDeliveryEvent reads the content of a delivery.
-func ReadDeliveryEvent(v *storage.View, webhook storage.ID, p PendingDelivery) (DeliveryEvent, error) {
-	e, _, err := readDeliveryEvent(v, webhook, p.ID, p.Sequence)
+// ReadDeliveryEvent reads the content of a delivery. admit is called before the event is read
+// into memory, with its size in bytes or a little more, and may refuse that by an error, which is
+// returned. It may be called more than once, the last time with the right size, and must not
+// wait; nil admits all events.
+func ReadDeliveryEvent(v *storage.View, webhook storage.ID, p PendingDelivery, admit func(size int) error) (DeliveryEvent, error) {
+	e, _, err := readDeliveryEvent(v, webhook, p.ID, p.Sequence, admit)
 	return e, err
 }
 
-func readDeliveryEvent(v *storage.View, webhook, id storage.ID, sequence uint64) (e DeliveryEvent, found bool, err error) {
+func readDeliveryEvent(v *storage.View, webhook, id storage.ID, sequence uint64, admit func(size int) error) (e DeliveryEvent, found bool, err error) {
 	if sequence == 0 {
 		e.ID, e.Type = id.String(), eventWebhookTest
 		e.Body, err = testEvent(v.Workspace(), webhook, id)
 		return e, true, err
 	}
 	key := storage.Key(make([]byte, 0, 8)).U64(sequence)
-	value, err := v.Value(eventTable, key, nil)
+	value, err := v.AdmittedValue(eventTable, key, nil, admit)
 	if err != nil || value == nil {
 		return e, false, err
 	}
-	rec, err := EventRow(v, key, value)
+	rec, err := admittedEventRow(v, key, value, admit)
 	if err != nil || rec == nil {
 		return e, false, err
 	}

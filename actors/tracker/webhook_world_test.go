@@ -61,7 +61,7 @@ func (w *issueFixture) record(id WebhookID, retry bool, failure string, of ...Pe
 	v := storage.NewView(w.db, 1, w.workspace)
 	in := &DeliveryOutcomes{}
 	for _, p := range of {
-		event, err := ReadDeliveryEvent(&v, raw, p)
+		event, err := ReadDeliveryEvent(&v, raw, p, nil)
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
 // it is for the block cache and the memtables, a sixteenth for copies of records that are
 // read often, a tenth at most for search indexes, a twelfth at most for the sets that filter
-// lists, an eighth for large changes, and the rest for requests in progress, the state of workspaces and shards, and
-// garbage. With less for garbage the collector runs too often.
+// lists, an eighth for large changes, a sixteenth at most for webhook deliveries in flight, and the rest
+// for requests in progress, the state of workspaces and shards, and garbage. With less for garbage the collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
 	DefaultMemory = 512 * mebibyte
@@ -55,3 +55,7 @@ func (c Config) listBytes() int64 { return c.GoMemory() / 12 }
 
 // changeBytes is the memory for large changes until they are committed.
 func (c Config) changeBytes() int64 { return c.GoMemory() / 8 }
+
+// deliveryBytes is the memory for webhook deliveries in flight. With
+// 32 KiB for each, at most 4,096 are made at once.
+func (c Config) deliveryBytes() int64 { return min(c.GoMemory()/16, 128*mebibyte) }

@@ -240,7 +240,8 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Format:    n.groups.Format,
 		ListBytes: n.cfg.listBytes(),
 
-		ChangeBytes: n.cfg.changeBytes(),
+		ChangeBytes:   n.cfg.changeBytes(),
+		DeliveryBytes: n.cfg.deliveryBytes(),
 	}); err != nil {
 		return err
 	}
