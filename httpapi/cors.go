@@ -96,6 +96,7 @@ func (s *Server) respondPreflight(x *exchange) {
 	response.Header.SetCanonical(headerAllowedMethods, valueAllowedMethods)
 	response.Header.SetCanonical(headerAllowedHeaders, valueAllowedHeaders)
 	response.Header.SetCanonical(headerMaxAge, valueMaxAge)
+	response.Header.SetCanonical(headerContentTypeOptions, valueNoSniff)
 }
 
 // finish encodes an answer, and sets the headers that caches and browsers go by. The

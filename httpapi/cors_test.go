@@ -98,6 +98,9 @@ func TestCORS_Preflights(t *testing.T) {
 			if got := a.Header.Get("Access-Control-Allow-Headers"); got != "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id" {
 				t.Errorf("the headers are %q", got)
 			}
+			if a.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Error("browsers may guess a type")
+			}
 			if a.Header.Get("Access-Control-Max-Age") == "" {
 				t.Error("a preflight has no age")
 			}

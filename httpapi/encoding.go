@@ -151,6 +151,9 @@ func (s *Server) encode(x *exchange) (varies bool) {
 	if response.IsBodyStream() {
 		return false
 	}
+	if head && response.StatusCode() == fasthttp.StatusOK && x.route != nil && x.route.Op != nil && x.route.Op.Lines {
+		return encodable(header.ContentType()) // as streamHead says
+	}
 	size := len(response.Body())
 	if head && size == 0 {
 		size = header.ContentLength() // of an answer that another node gave

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/valyala/fasthttp"
+
 	"switchyard/actors/tracker"
 )
 
@@ -36,6 +38,14 @@ func (x *exchange) streamMedia() string {
 
 // chunked reports whether the stream that a request is answered with comes in chunks.
 func (x *exchange) chunked() bool { return x.route.Op.Lines && x.ctx.Request.Header.IsHTTP11() }
+
+// describeLines sets the headers of lines for the answer to HEAD. Their length is not known.
+func (x *exchange) describeLines() {
+	header := &x.ctx.Response.Header
+	header.SetContentType(x.streamMedia())
+	header.SetCanonical(headerCacheControl, valueNoStore)
+	header.Del(fasthttp.HeaderContentLength)
+}
 
 // sendLines answers a request with lines.
 func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"switchyard/actors/tracker"
 )
 
 const linesPath = "/w/" + workspaceID + "/lines"
@@ -188,5 +190,28 @@ func TestLines_EndWhileTheyAreSent(t *testing.T) {
 	l.closed.Wait()
 	if _, err := io.Copy(io.Discard, r); err != nil && !strings.Contains(err.Error(), "reset") {
 		t.Error(err)
+	}
+}
+
+// The headers of HEAD are those of GET, at every node.
+func TestLines_Head(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	nodes := map[string]*bundle{"owner": a.join(t, "b"), "another": a.join(t, "a")}
+	for _, node := range nodes {
+		node.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) { return tracker.Reply{}, nil })
+	}
+	for name, node := range nodes {
+		nodes["owner"].engine.lines = newFakeLines(io.EOF)
+		_, get, _, err := getLines(t, node.addr, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := node.do(t, "HEAD", linesPath, "")
+		for _, header := range []string{"Content-Type", "Cache-Control", "X-Content-Type-Options", "Vary", "Content-Length"} {
+			if got, want := head.Header.Get(header), get.Get(header); head.StatusCode != 200 || got != want {
+				t.Errorf("%s: %d with the %s %q, want %q", name, head.StatusCode, header, got, want)
+			}
+		}
 	}
 }

@@ -62,6 +62,9 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if reply.File != nil {
 		describeFile(&response.Header, reply.File)
 	}
+	if x.route.Op.Lines { // to HEAD; a GET is answered by sendLines
+		x.describeLines()
+	}
 	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {
 		if x.query.Buf != nil {
 			response.SwapBody(x.query.Buf[:0]) // kept for the next answer
@@ -148,6 +151,7 @@ func (s *Server) respondAllow(x *exchange, allow string) {
 	response.SetStatusCode(http.StatusNoContent)
 	response.Header.SetCanonical(headerRequestID, x.requestID())
 	response.Header.SetCanonical(headerAllow, []byte(allow))
+	response.Header.SetCanonical(headerContentTypeOptions, valueNoSniff)
 }
 
 // respondBytes answers 200 with a body that is neither an operation's JSON nor an error.

@@ -158,6 +158,9 @@ func TestServer_MethodsOfAPath(t *testing.T) {
 		if a.StatusCode != row.status || a.Header.Get("Allow") != row.allow || a.Header.Get("X-Request-Id") == "" {
 			t.Errorf("%s %s: %d, Allow %q", row.method, row.path, a.StatusCode, a.Header.Get("Allow"))
 		}
+		if a.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s %s: browsers may guess a type", row.method, row.path)
+		}
 		if row.method == "HEAD" && (a.body != "" || a.ContentLength <= 0) {
 			t.Errorf("HEAD %s: body %q, length %d", row.path, a.body, a.ContentLength)
 		}
