@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
@@ -227,9 +228,10 @@ func (b *binder) setText(dst reflect.Value, f *field, at, text string) {
 		}
 	case kindInt:
 		n, err := strconv.ParseInt(text, 10, 64)
+		if errors.Is(err, strconv.ErrRange) && isDigits(text) {
+			err = nil // n is the nearest there is: past the end, or beyond the field's bound
+		}
 		switch {
-		case err != nil && isDigits(text):
-			wrong = outOfRange
 		case err != nil || !isInteger(text):
 			wrong = "Must be an integer."
 		default:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -447,6 +448,45 @@ func TestBind_CountsFaults(t *testing.T) {
 		last := faults[""]
 		if last != row.last {
 			t.Errorf("%s: %d faults, the last %q, want %q", name, len(faults), last, row.last)
+		}
+	}
+}
+
+// An integer that no field can hold is beyond every bound, and past the end where there is no bound.
+func TestBind_LargeIntegersInQueries(t *testing.T) {
+	t.Parallel()
+	bind := func(op *tracker.Op, query string) (any, string) {
+		p, err := newPlan(op, []string{workspaceParam})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := op.New()
+		var b binder
+		var told *tracker.Error
+		if err := b.bind(p, in, &source{query: []byte(query), header: noHeaders{}, caller: &tracker.Caller{}, now: time.Now}); errors.As(err, &told) {
+			return in, told.Details.(tracker.BadRequestDetails).Issues[0].Message
+		}
+		return in, ""
+	}
+	for text, want := range map[string]int64{
+		"0": 0, "9007199254740992": 1 << 53, "9223372036854775807": math.MaxInt64, "9223372036854775808": math.MaxInt64, strings.Repeat("9", 400): math.MaxInt64,
+	} {
+		in, wrong := bind(opLines, "after="+text)
+		if got := in.(*tracker.ExportIn).After; wrong != "" || got != tracker.Some(want) {
+			t.Errorf("after=%s: %v %s", text, got, wrong)
+		}
+	}
+	for query, want := range map[string]string{
+		"after=-9223372036854775809": "Must be at least 0.", "after=-1": "Must be at least 0.", "after=1e99": "Must be an integer.", "after=099999999999999999999": "Must be an integer.",
+		"after=99999999999999999999.5": "Must be an integer.",
+	} {
+		if _, wrong := bind(opLines, query); wrong != want {
+			t.Errorf("%s: %q, want %q", query, wrong, want)
+		}
+	}
+	for _, limit := range []string{"101", "99999999999999999999"} {
+		if _, wrong := bind(opList, "limit="+limit); wrong != "Must be at most 100." {
+			t.Errorf("limit=%s: %q", limit, wrong)
 		}
 	}
 }

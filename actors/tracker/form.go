@@ -69,7 +69,8 @@ var Forms = sync.OnceValue(func() map[string]*Form {
 			Fault:  faultUnless(func(s string) bool { return eventsOf(s) != 0 }, "Must be a type of event such as issue.created, a family such as issue.*, or *."),
 		},
 		"eventTypes": {
-			Schema: map[string]any{"pattern": wordsPattern(eventPatterns()), "examples": []any{"issue.*,session.ended"}},
+			// No types are as if the parameter were left out.
+			Schema: map[string]any{"pattern": "^$|" + wordsPattern(eventPatterns()), "examples": []any{"issue.*,session.ended"}},
 		},
 		"permissions": {
 			Schema: map[string]any{

@@ -42,3 +42,18 @@ func TestForms_SchemaSaysWhatIsChecked(t *testing.T) {
 		})
 	}
 }
+
+// The event log takes the lists of types that its description allows.
+func TestForms_EventTypes(t *testing.T) {
+	t.Parallel()
+	pattern := regexp.MustCompile(Forms()["eventTypes"].Schema["pattern"].(string))
+	for text, want := range map[string]bool{
+		"": true, "*": true, "issue.created": true, "issue.*, comment.created": true, " issue.* ": true,
+		",": false, "issue.*,": false, " ": false, "issue": false, "issue.created comment.created": false,
+	} {
+		_, unknown := parseEventTypes(text)
+		if pattern.MatchString(text) != want || (len(unknown) == 0) != want {
+			t.Errorf("%q: unknown are %q, fits the schema: %t", text, unknown, pattern.MatchString(text))
+		}
+	}
+}

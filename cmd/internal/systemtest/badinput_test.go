@@ -74,7 +74,7 @@ var badLists = []badRequest{
 	{"POST /import", object{"n": 0, "type": "workspace", "version": 1, "data": object{"id": "x"}}, 400, "lines[0]"},
 	{"GET /export?after=x", nil, 400, "query.after"},
 	{"GET /export?after=-1", nil, 400, "query.after"},
-	{"GET /export?after=99999999999999999999", nil, 400, "query.after"},
+	{"GET /export?after=99999999999999999999.5", nil, 400, "query.after"},
 	{"GET /issue-analytics?groupBy=title", nil, 400, "query.groupBy"},
 	{"GET /issue-analytics?groupBy=", nil, 400, "query.groupBy"},
 	{"GET /issue-analytics/burndown", nil, 400, "query.cycleId"},
