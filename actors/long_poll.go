@@ -106,13 +106,18 @@ func (p *longPoll) look() error {
 	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
 		return tracker.NotApplied("The client has closed the connection.")
 	}
-	if p.req.Credential != "" {
-		// The caller's rights may have changed since the request arrived.
-		if err := p.engine.Admit(p.req, p.op); err != nil {
-			return err
-		}
+	if err := p.admit(); err != nil {
+		return err
 	}
 	return p.evaluate()
+}
+
+// admit returns an error if the caller's rights have ended since the request arrived.
+func (p *longPoll) admit() error {
+	if p.req.Credential == "" {
+		return nil
+	}
+	return p.engine.Admit(p.req, p.op)
 }
 
 // looked notes whether the operation has used what the request was woken for. A kept answer
@@ -141,9 +146,13 @@ func (p *longPoll) sleep() bool {
 // timedOut answers a request for which nothing happened.
 func (p *longPoll) timedOut() error {
 	p.reply.Wait = nil
-	if p.reply.Body != nil {
-		return nil
+	if p.reply.Body == nil {
+		p.req.Final = true
+		return p.look()
 	}
-	p.req.Final = true
-	return p.look()
+	// The answer says that there was nothing. It is still right if the rights can't be looked at now.
+	if err := p.admit(); err != nil && outcome(err) == "" {
+		return err
+	}
+	return nil
 }
