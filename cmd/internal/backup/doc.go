@@ -16,7 +16,8 @@
 //
 // The logs of the shards are archived between backups by the nodes that own the shards. A segment is
 // consecutive entries of one log, and its name has the shard, the range of indexes and the times. A
-// restore to a moment puts the images of a backup in place, and applies the entries behind them.
+// restore to a moment puts the images of a backup in place, and applies the entries behind them. Each
+// node has a small file beside the segments, log/CLUSTER-NODE.json. If it is missing, the segments may be, too.
 //
 // The package starts no goroutine.
 package backup

@@ -46,9 +46,19 @@ type LogArchiver struct {
 	Now         func() time.Time
 	Logger      *slog.Logger
 
-	known map[int]archivedLog // by shard; owned by Run
-	// left is the last archived entry of a history that the cluster does not go on from, by shard; owned by Run.
+	// The fields up to mu are owned by Run.
+
+	known map[int]archivedLog // by shard
+	// left is the last archived entry of a history that the cluster does not go on from, by shard.
 	left map[int]uint64
+	// marked is the text of this node's mark as it was written last (empty: not since the start), and marking
+	// the text of the last try, which may have failed halfway.
+	marked, marking string
+	// unbegun is set if this node's file in the folder of segments is missing.
+	unbegun bool
+	// doubted is set until a pass succeeds after the archive was found changed.
+	doubted bool
+	foreign time.Time // since when the place has nothing that this node has archived; zero: it has
 
 	mu     sync.Mutex
 	status LogStatus // guarded by mu
@@ -109,17 +119,16 @@ func (a *LogArchiver) pass(ctx context.Context) error {
 	if !ok {
 		return errNoNewest
 	}
-	if err := a.learn(ctx); err != nil {
+	owned := a.owned()
+	if err := a.learn(ctx, newest, owned); err != nil {
 		return err
 	}
 	a.keep()
 	var failed error
-	owned := false
 	for shard := range a.Logs.Shards() + 1 {
-		if !a.Logs.Owns(storage.Shard(shard)) {
+		if !owned[shard] || !a.Logs.Owns(storage.Shard(shard)) {
 			continue
 		}
-		owned = true
 		err := a.shard(ctx, shard, newest)
 		var place *placeError
 		if errors.As(err, &place) || ctx.Err() != nil {
@@ -127,10 +136,24 @@ func (a *LogArchiver) pass(ctx context.Context) error {
 		}
 		failed = errors.Join(failed, err)
 	}
-	if owned {
+	if len(owned) > 0 {
 		failed = errors.Join(failed, a.mark(ctx))
 	}
+	if failed == nil {
+		a.doubted = false
+	}
 	return failed
+}
+
+// owned returns the shards that this node owns.
+func (a *LogArchiver) owned() map[int]bool {
+	owned := map[int]bool{}
+	for shard := range a.Logs.Shards() + 1 {
+		if a.Logs.Owns(storage.Shard(shard)) {
+			owned[shard] = true
+		}
+	}
+	return owned
 }
 
 // placeError is the error of a write to the archive.
@@ -139,43 +162,12 @@ type placeError struct{ err error }
 func (e *placeError) Error() string { return e.err.Error() }
 func (e *placeError) Unwrap() error { return e.err }
 
-// learn reads what other nodes, or this one before its start, have archived.
-func (a *LogArchiver) learn(ctx context.Context) error {
-	marks, unread, err := a.To.marks(ctx, a.Logs.ClusterID())
-	if err != nil {
-		return err
-	}
-	if unread != nil {
-		a.Logger.Warn("marks of archived logs can't be read", "in", a.To.String(), "error", unread)
-	}
-	for _, m := range marks {
-		for _, l := range m.Logs {
-			is, ok := a.known[l.Shard]
-			if l.Shard >= 0 && l.Shard <= a.Logs.Shards() && l.Last > a.left[l.Shard] && (!ok || l.newer(&is)) {
-				a.known[l.Shard] = l
-			}
-		}
-	}
-	return nil
-}
-
 // keep has this node keep what is not in the archive, as the owner or for the time when it may
 // become the owner. As long as the archive can't be reached after a start, that is all of a log.
 func (a *LogArchiver) keep() {
 	for shard := range a.Logs.Shards() + 1 {
 		a.Logs.KeepLog(storage.Shard(shard), a.known[shard].Last, max(logKept, 3*a.Every))
 	}
-}
-
-// mark writes what is archived, as far as this node knows.
-func (a *LogArchiver) mark(ctx context.Context) error {
-	m := &mark{Version: markVersion, ClusterID: a.Logs.ClusterID(), Node: a.To.markedBy(a.Node)}
-	for shard := range a.Logs.Shards() + 1 {
-		if l, ok := a.known[shard]; ok {
-			m.Logs = append(m.Logs, l)
-		}
-	}
-	return a.To.putMark(ctx, m)
 }
 
 // shard archives the log of a shard up to now.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -398,11 +399,10 @@ func TestPrune_RemovesSegmentsThatNoBackupNeeds(t *testing.T) {
 	keepSegment(t, a, 1, logEntries(1, 4, 10), noon)
 	keepSegment(t, a, 1, logEntries(5, 9, 10), noon)
 	keepSegment(t, a, 1, logEntries(10, 12, 10), noon)
-	if err := a.putMark(t.Context(), &mark{ClusterID: "gone", Node: "n"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.putMark(t.Context(), &mark{ClusterID: logCluster, Node: "n"}); err != nil {
-		t.Fatal(err)
+	for _, cluster := range []string{"gone", logCluster} {
+		if err := errors.Join(a.putMark(t.Context(), &mark{ClusterID: cluster, Node: "n"}), a.putBegun(t.Context(), cluster, "n")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	gone := &segment{cluster: "gone", shard: 1, first: 1, last: 2, from: noon, until: noon, sum: "ab"}
 	for _, name := range []string{gone.name(), logDir + partPrefix + "left", logDir + "other"} {
@@ -435,13 +435,13 @@ func TestPrune_RemovesSegmentsThatNoBackupNeeds(t *testing.T) {
 			t.Errorf("%q are left, not %q", left, want)
 		}
 	}
-	prune("0128 0 1-4", "0128 1 10-12", "gone 1 1-2", ".part-left", "other", "gone-n.json", logCluster+"-n.json")
+	prune("0128 0 1-4", "0128 1 10-12", "gone 1 1-2", ".part-left", "other", "gone-n.json", logCluster+"-n.json", "gone-n.json", logCluster+"-n.json")
 	// A day later nothing is on its way any more.
 	old := time.Now().Add(-25 * time.Hour)
-	for _, name := range []string{gone.name(), logDir + partPrefix + "left", a.markName("gone", "n"), a.markName(logCluster, "n"), logDir + "other"} {
+	for _, name := range []string{gone.name(), logDir + partPrefix + "left", a.markName("gone", "n"), a.markName(logCluster, "n"), a.begunName("gone", "n"), a.begunName(logCluster, "n"), logDir + "other"} {
 		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	prune("0128 0 1-4", "0128 1 10-12", "other", logCluster+"-n.json")
+	prune("0128 0 1-4", "0128 1 10-12", "other", logCluster+"-n.json", logCluster+"-n.json")
 }

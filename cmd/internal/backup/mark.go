@@ -75,27 +75,68 @@ func (a *Archive) markedBy(node string) string {
 	return node + "-" + a.key.name(markDir)[:digits]
 }
 
-// putMark replaces the mark of a node.
-func (a *Archive) putMark(ctx context.Context, m *mark) (err error) {
+// text returns the content of the file. It is the same after the mark was read.
+func (m *mark) text() (string, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("encode a mark: %w", err)
+		return "", fmt.Errorf("encode a mark: %w", err)
 	}
-	out, err := a.create(markDir)
+	return string(text), nil
+}
+
+// putMark replaces the mark of a node.
+func (a *Archive) putMark(ctx context.Context, m *mark) error {
+	text, err := m.text()
+	if err != nil {
+		return err
+	}
+	return a.put(ctx, markDir, a.markName(m.ClusterID, m.Node), text)
+}
+
+// put replaces a small file.
+func (a *Archive) put(ctx context.Context, folder, name, text string) (err error) {
+	out, err := a.create(folder)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.draft.Discard()) }()
-	if _, err = out.Write(text); err == nil {
+	if _, err = io.WriteString(out, text); err == nil {
 		_, err = out.finish()
 	}
 	if err == nil {
-		err = out.draft.Keep(ctx, a.markName(m.ClusterID, m.Node))
+		err = out.draft.Keep(ctx, name)
 	}
 	if err != nil {
-		return fmt.Errorf("write a mark: %w", err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// begunName is the name of the file that a node has in the folder of segments while it archives into the place.
+func (a *Archive) begunName(cluster, node string) string {
+	return logDir + strings.TrimPrefix(a.markName(cluster, node), markDir)
+}
+
+// putBegun notes that a node archives into the place.
+func (a *Archive) putBegun(ctx context.Context, cluster, node string) error {
+	text, err := (&mark{Version: markVersion, ClusterID: cluster, Node: node}).text()
+	if err != nil {
+		return err
+	}
+	return a.put(ctx, logDir, a.begunName(cluster, node), text)
+}
+
+// begun reports whether a node has archived into the place. If the segments were removed, or another place is
+// under the name, this file is missing, too.
+func (a *Archive) begun(ctx context.Context, cluster, node string) (bool, error) {
+	_, err := a.place.Size(ctx, a.begunName(cluster, node))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the archived logs in %s: %w", a, err)
+	}
+	return true, nil
 }
 
 // marks reads the marks of the nodes of a cluster. Those of another key are about its segments. Those that

@@ -58,9 +58,13 @@ func (t *taken) listed(ctx context.Context, folder string) ([]Kept, error) {
 	return files, err
 }
 
-// isForgotten reports whether a file is the mark of a node of a cluster without a backup.
+// isForgotten reports whether a file is the mark of a node of a cluster without a backup, or its file among the
+// segments.
 func isForgotten(name string, oldest map[logOf]uint64) bool {
 	rest, ok := strings.CutPrefix(name, markDir)
+	if !ok {
+		rest, ok = strings.CutPrefix(name, logDir)
+	}
 	for of := range oldest {
 		ok = ok && !strings.HasPrefix(rest, of.cluster+"-")
 	}
