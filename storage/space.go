@@ -225,7 +225,7 @@ func (s *Space) room() error {
 		}
 	}
 	if free < least {
-		return fmt.Errorf("the disk that holds %s is full: %d MiB are free and %d MiB are needed to start; free some space and start again", s.dir, free>>20, least>>20)
+		return fmt.Errorf("the disk that holds %s %w: %d MiB are free and %d MiB are needed to start; free some space and start again", s.dir, errFull, free>>20, least>>20)
 	}
 	return nil
 }

@@ -125,9 +125,9 @@ func Open(cfg Config) (*Store, error) {
 			_ = s.state.Close()
 		}
 		if raftErr != nil {
-			return nil, fmt.Errorf("open the replication log in %s: %w", cfg.Dir, raftErr)
+			return nil, openError("the replication log", cfg.Dir, raftErr)
 		}
-		return nil, fmt.Errorf("open the state in %s: %w", cfg.Dir, stateErr)
+		return nil, openError("the state", cfg.Dir, stateErr)
 	}
 	raftPacer.watch(s.raft)
 	statePacer.watch(s.state)

@@ -80,9 +80,5 @@ func openStopped(dir string) (*storage.Store, error) {
 			return nil, fmt.Errorf("%s is no node's data: %w", dir, err)
 		}
 	}
-	store, err := storage.Open(storage.Config{Dir: dir})
-	if err != nil {
-		return nil, fmt.Errorf("%w (is a node running on it? stop it first)", err)
-	}
-	return store, nil
+	return storage.OpenStopped(dir)
 }

@@ -106,9 +106,9 @@ func openLeft(dir string) (*left, error) {
 	if _, err := os.Stat(filepath.Join(dir, "raft")); err != nil { // opening a store would make one
 		return nil, fmt.Errorf("%s is no node's data: %w", dir, err)
 	}
-	store, err := storage.Open(storage.Config{Dir: dir})
+	store, err := storage.OpenStopped(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open %s (is a node running on it? stop it first): %w", dir, err)
+		return nil, err
 	}
 	remains, err := cluster.ReadRemains(store)
 	if err != nil {
