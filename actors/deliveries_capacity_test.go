@@ -193,3 +193,28 @@ func TestDispatcher_TheBoundWithoutSpace(t *testing.T) {
 		p.all(urls)
 	}, func(c *Config) { c.DeliveryBytes = 16 * deliverySlot })
 }
+
+// The next owner of a shard knows the webhooks whose last delivery succeeded: their deliveries don't wait
+// behind those to hanging receivers.
+func TestDispatcher_TheBoundAfterARestart(t *testing.T) {
+	bytes := func(c *Config) { c.DeliveryBytes = 16 * deliverySlot }
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
+		p.subscribe(o, hereURL)
+		p.issues(o, 1)
+		rest()
+		var f flights
+		urls := p.hanging(&f, 12, 4, "")
+		pass(15 * time.Second)
+		if err := p.engine.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.start(p.attach, bytes)
+		pass(time.Second)
+		rest()
+		if c := p.engine.Stats().Deliveries; c.Waiting == 0 {
+			t.Error("nothing waits")
+		}
+		p.prompt(o, hereURL, "")
+		p.all(urls)
+	}, bytes)
+}

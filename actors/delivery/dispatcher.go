@@ -306,6 +306,9 @@ func (d *Dispatcher) load(id storage.ID) *workspaceHooks {
 		t := before[list[i].ID]
 		if t == nil {
 			t = newHook(s, list[i].ID)
+			if t.healthy, err = tracker.WebhookSucceeded(&v, t.id); err != nil {
+				d.broken(id, err) // it is healthy after its next quick success
+			}
 		}
 		t.renew(&list[i])
 		s.hooks[t.id] = t

@@ -20,7 +20,7 @@ type hook struct {
 
 	// Owned by the dispatcher's loop.
 	first, again queue
-	healthy      bool // the last answer was a quick success
+	healthy      bool // the last answer was a quick success, or a success before it was loaded
 	removed      bool
 }
 

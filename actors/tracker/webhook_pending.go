@@ -83,6 +83,23 @@ func ListWebhookTargets(v *storage.View) (list []WebhookTarget, err error) {
 	return kept, nil
 }
 
+// WebhookSucceeded reports whether the last attempt to deliver to a webhook succeeded, as far as its
+// rows show. It is false if none has been made.
+func WebhookSucceeded(v *storage.View, webhook storage.ID) (bool, error) {
+	failing, err := v.Number(webhookFailures, webhook[:])
+	if err != nil {
+		return false, fmt.Errorf("read the failures of a webhook: %w", err)
+	}
+	if failing != 0 {
+		return false, nil
+	}
+	over, err := v.Number(deliveryCount, webhook[:])
+	if err != nil {
+		return false, fmt.Errorf("read the deliveries of a webhook: %w", err)
+	}
+	return over > 0, nil
+}
+
 // ListOutbox returns first attempts of a webhook after a delivery (zero: from the
 // start), in the order of commits.
 func ListOutbox(v *storage.View, webhook, after storage.ID, limit int) (list []PendingDelivery, err error) {
