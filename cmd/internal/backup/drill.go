@@ -26,6 +26,8 @@ type Drilling struct {
 	Now     func() time.Time
 	// Progress is told of each shard that is done; it may be nil.
 	Progress func(done, shards int)
+
+	disk vfs.FS // see openNew
 }
 
 // Drilled is what a drill has found.
@@ -60,15 +62,15 @@ func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 		}
 	}()
 	data := filepath.Join(scratch, "data")
-	restored, err := Restore(ctx, Restoring{From: by.From, Backup: by.Backup, At: by.At, Data: data, Now: by.Now, Proves: true, Progress: by.Progress})
+	restored, err := Restore(ctx, Restoring{From: by.From, Backup: by.Backup, At: by.At, Data: data, Now: by.Now, Proves: true, Progress: by.Progress, disk: by.disk})
 	if err != nil {
 		return nil, err
 	}
-	store, err := storage.Open(storage.Config{Dir: data})
+	ctx, store, err := openNew(ctx, data, by.disk, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = store.close(err) }()
 	report, err := storage.Verify(ctx, store.State(), cluster.Schema(), tracker.Schema())
 	if err != nil {
 		return nil, err

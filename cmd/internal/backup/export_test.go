@@ -44,3 +44,12 @@ func SetS3Disk(place Place, free func() uint64, total uint64) {
 		return vfs.DiskUsage{AvailBytes: free(), TotalBytes: total}, nil
 	}
 }
+
+// On has a restore make its data on a disk.
+func (r Restoring) On(disk vfs.FS) Restoring { r.disk = disk; return r }
+
+// On has a drill make its data on a disk.
+func (d Drilling) On(disk vfs.FS) Drilling { d.disk = disk; return d }
+
+// On has a recovery make its data on a disk.
+func (r Recovering) On(disk vfs.FS) Recovering { r.disk = disk; return r }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/storage"
@@ -24,6 +26,8 @@ type Recovering struct {
 	Now        func() time.Time
 	// Progress is told of each shard that is done; it may be nil.
 	Progress func(done, shards int)
+
+	disk vfs.FS // see openNew
 }
 
 // Recovery is what is made of what is left, or would be.
@@ -178,11 +182,12 @@ func (r *Recovery) make(ctx context.Context, by *Recovering, sources []*left) (e
 			err = errors.Join(err, undo(by.Data, made))
 		}
 	}()
-	store, err := storage.Open(storage.Config{Dir: by.Data, Making: true})
+	ctx, data, err := openNew(ctx, by.Data, by.disk, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = data.close(err) }()
+	store := data.Store
 	shards := len(sources) - 1
 	format := storage.FormatOldest
 	for _, from := range sources {

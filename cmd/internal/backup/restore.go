@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/internal/durable"
@@ -30,6 +32,8 @@ type Restoring struct {
 	Proves bool
 	// Progress is told of each shard that is done; it may be nil.
 	Progress func(done, shards int)
+
+	disk vfs.FS // see openNew
 }
 
 // Restored is what was restored.
@@ -68,11 +72,12 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 			err = errors.Join(err, undo(by.Data, made))
 		}
 	}()
-	store, err := storage.Open(storage.Config{Dir: by.Data, Making: true})
+	ctx, data, err := openNew(ctx, by.Data, by.disk, true)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = data.close(err) }()
+	store := data.Store
 	f, err := cluster.NewCreation(store, by.Node, m.Shards, m.format())
 	if err != nil {
 		return nil, err
