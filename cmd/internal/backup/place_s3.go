@@ -53,6 +53,9 @@ func IsS3(place string) bool { return strings.HasPrefix(place, s3Scheme) }
 // PlaceAt returns the place s3://BUCKET/PREFIX, or that which is a directory. Nothing is asked of
 // it yet.
 func PlaceAt(place string, s3 S3) (Place, error) {
+	if place == "" { // such as a variable that is not set
+		return nil, errors.New("the name of the directory or bucket is empty")
+	}
 	if !IsS3(place) {
 		return InDir(place), nil
 	}

@@ -267,6 +267,7 @@ func TestS3_Settings(t *testing.T) {
 	}{
 		"no bucket":       {"s3://", good, "s3://BUCKET/PREFIX"},
 		"no bucket again": {"s3:///prefix", good, "s3://BUCKET/PREFIX"},
+		"no place":        {"", good, "is empty"},
 		"a query":         {"s3://bucket/p?x=1", good, "s3://BUCKET/PREFIX"},
 		"a path above":    {"s3://bucket/a/../b", good, ". or .."},
 		"an empty part":   {"s3://bucket/a//b", good, "empty parts"},

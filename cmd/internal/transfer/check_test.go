@@ -153,6 +153,9 @@ func TestExport_ReplacesNothingButAFile(t *testing.T) {
 			t.Errorf("%s is replaced: %v, %v", name, now.Mode(), err)
 		}
 	}
+	if _, err := c.Export(t.Context(), "w", "", nil); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("without a name: %v", err)
+	}
 	if _, err := c.Export(t.Context(), "w", at("file"), nil); err != nil {
 		t.Error(err)
 	}

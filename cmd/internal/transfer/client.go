@@ -176,6 +176,9 @@ func (c *Client) Export(ctx context.Context, workspace, file string, progress fu
 // checkReplaceable returns an error if there is something at a path that a rename to it must not replace: a device,
 // a named pipe, a link.
 func checkReplaceable(file string) error {
+	if file == "" {
+		return errors.New("the name of the file is empty")
+	}
 	at, err := os.Lstat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
