@@ -3,7 +3,7 @@ package tracker
 // AssignIssueIn is the new assignee of an issue; null for none.
 type AssignIssueIn struct {
 	ID         string      `path:"id"`
-	IfMatch    string      `header:"If-Match"`
+	IfMatch    string      `header:"If-Match" rules:"min=1"`
 	AssigneeID Opt[string] `json:"assigneeId" rules:"required,nullable,min=1,max=255"`
 }
 

@@ -9,7 +9,7 @@ import (
 // DeleteIssueIn identifies the issue to delete, and the version that it must have.
 type DeleteIssueIn struct {
 	ID      string `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 }
 
 // DeleteIssue removes an issue for good. Its children stay without a parent (Decision

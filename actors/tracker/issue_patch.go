@@ -9,7 +9,7 @@ import (
 // PatchIssueIn is a change of one issue.
 type PatchIssueIn struct {
 	ID      string `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 	IssuePatch
 }
 

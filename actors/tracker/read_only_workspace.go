@@ -54,7 +54,7 @@ var (
 // BeginReadOnlyIn makes a workspace read-only: with If-Match only in place of the mode that has this ETag, and with
 // If-None-Match only if the present mode, if there is one, has none of these. "*" stands for every mode.
 type BeginReadOnlyIn struct {
-	IfMatch     string `header:"If-Match"`
+	IfMatch     string `header:"If-Match" rules:"min=1"`
 	IfNoneMatch string `header:"If-None-Match"`
 	ReadOnlyIn
 }
@@ -62,7 +62,7 @@ type BeginReadOnlyIn struct {
 // EndReadOnlyIn ends a workspace's read-only mode: with If-Match only the one that has this ETag, so that
 // a program which is late does not end the mode that another one has begun.
 type EndReadOnlyIn struct {
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 }
 
 // tag returns the ETag of a mode: the time when it was set, in quotes.

@@ -10,7 +10,7 @@ import (
 type DeleteSCIMGroupIn struct {
 	SCIMBase
 	ID      TeamID `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 }
 
 // DeleteSCIMGroup removes a group, and its users from the team. It also deletes the

@@ -15,7 +15,7 @@ type PatchSCIMGroupIn struct {
 	SCIMBase
 	SCIMSelection
 	ID      TeamID `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 	SCIMOperations
 }
 

@@ -11,7 +11,7 @@ type PutSCIMGroupIn struct {
 	SCIMBase
 	SCIMSelection
 	ID      TeamID `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 	SCIMGroupIn
 }
 

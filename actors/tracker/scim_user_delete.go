@@ -6,7 +6,7 @@ import "fmt"
 type DeleteSCIMUserIn struct {
 	SCIMBase
 	ID      UserID `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 }
 
 // DeleteSCIMUser removes a user and the membership. The user's issues and comments

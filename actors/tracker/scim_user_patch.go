@@ -10,7 +10,7 @@ type PatchSCIMUserIn struct {
 	SCIMBase
 	SCIMSelection
 	ID      UserID `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 	SCIMOperations
 }
 

@@ -5,7 +5,7 @@ type PutSCIMUserIn struct {
 	SCIMBase
 	SCIMSelection
 	ID      UserID `path:"id"`
-	IfMatch string `header:"If-Match"`
+	IfMatch string `header:"If-Match" rules:"min=1"`
 	SCIMUserIn
 }
 
