@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"fmt"
-	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -129,7 +128,8 @@ func (f *ActivityFields) activity() *Activity {
 		a.Type = ActivityAction
 	}
 	if a.DurationMs == nil && a.StartedAt != nil && a.EndedAt != nil {
-		took := float64(max(0, a.EndedAt.Time().Sub(a.StartedAt.Time())) / time.Millisecond)
+		// A time.Duration ends at 292 years. An agent's clock may have been set back meanwhile.
+		took := float64(max(0, a.EndedAt.Time().UnixMilli()-a.StartedAt.Time().UnixMilli()))
 		a.DurationMs = &took
 	}
 	return a
