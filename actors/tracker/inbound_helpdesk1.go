@@ -66,10 +66,14 @@ func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 
 // shapeOf describes a decoding error.
 func shapeOf(err error) string {
-	if e, ok := err.(*stdjson.UnmarshalTypeError); ok { //nolint:errorlint // Unmarshal does not wrap it
-		return e.Field + " has the wrong type."
+	e, ok := err.(*stdjson.UnmarshalTypeError) //nolint:errorlint // Unmarshal does not wrap it
+	switch {
+	case !ok:
+		return "it can't be read."
+	case e.Field == "": // the value as a whole
+		return "it has the wrong type."
 	}
-	return "it can't be read."
+	return e.Field + " has the wrong type."
 }
 
 // helpdeskNotification is the part of a notification that is used.
