@@ -147,6 +147,36 @@ func TestWait_ManyForOneIssue(t *testing.T) {
 	f.verify()
 }
 
+// More sessions than two batches carry wait for two issues that one write closes: all of them are
+// told of both.
+func TestWait_ManyForTwoThings(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	const n = 2*maxFollowers + 30
+	ids := []string{string(f.work(PriorityLow).ID), string(f.work(PriorityLow).ID)}
+	for range n {
+		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+		f.waits(allOf(WaitCondition{Issue: ids[0]}, WaitCondition{Issue: ids[1]}))
+	}
+	f.run(f.admin, BatchIssues, &BatchIssuesIn{IDs: ids, Patch: IssuePatch{IssueFields: IssueFields{Status: Some(StatusDone)}}})
+	f.verify()
+	f.pass(time.Second)
+	told := map[int]int{}
+	for range n/50 + 1 {
+		for _, c := range f.claim(ClaimSessionsIn{Limit: 50}) {
+			told[len(c.WokenBy)]++
+		}
+	}
+	if told[2] != n || len(told) != 1 {
+		t.Errorf("sessions by the number of conditions that they were told of: %v, want %d of 2", told, n)
+	}
+	v := View{View: f.view(f.home.Workspace.ID.raw())}
+	if keys, err := v.rowKeys(timerTable, storage.Key(nil).Str(timerSessionWake), 1); err != nil || len(keys) != 0 {
+		t.Errorf("timers that wake sessions: %q, %v", keys, err)
+	}
+	f.verify()
+}
+
 // A session waits behind more sessions of its issue than a batch carries, which wait for
 // another state of the same pull request.
 func TestWait_BehindManyForAnotherState(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // A write that meets conditions of waiting sessions notes what has happened. At the end
 // of its command, when the rules of closing have run, the sessions that wait for it are
 // found by an index and woken in the same batch, each once with all that the command has
-// met. A timer wakes those beyond a batch.
+// met. Timers, one for each thing, wake those beyond a batch in the same way.
 
 // timerSessionWake wakes further sessions. Its subject is a happening.
 const timerSessionWake = "session.wake"
@@ -203,6 +203,43 @@ var sessionWakeOp = NewCommand[TimerIn, None]("WakeWaiting", "Wake further sessi
 		return Reply{}, err
 	}
 	h, err := parseHappening(in.Subject)
+	if err != nil {
+		return Reply{}, err
+	}
 	tx.happened = append(tx.happened, h)
-	return Reply{Outcome: NoContent}, err
+	return Reply{Outcome: NoContent}, tx.happenedWith(h.at)
 }, Prompt)
+
+// maxWakesTogether is the number of timers that one run looks at for what has happened at the same
+// time. Sessions are told of the other things by their own timers.
+const maxWakesTogether = 100
+
+// happenedWith adds what else happened in the same write, for whose sessions a timer is set, so that a
+// session is woken with all that the write has met. Where a session has still to be told of something,
+// there is such a timer. The timers are cleared: wakeFor sets those that are still needed.
+func (tx *Tx) happenedWith(at Timestamp) error {
+	var with []happening
+	left := maxWakesTogether
+	err := timers.Scan(tx, storage.Key(nil).Str(timerSessionWake), nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := timers.Decode(rec)
+		if err != nil {
+			return false, err
+		}
+		h, err := parseHappening(row.Value.Subject)
+		if err == nil && h.at == at {
+			with = append(with, h)
+		}
+		left--
+		return left > 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the timers that wake sessions: %w", err)
+	}
+	for i := range with {
+		if err := tx.ClearTimer(timerSessionWake, with[i].subject()); err != nil {
+			return err
+		}
+	}
+	tx.happened = append(tx.happened, with...)
+	return nil
+}
