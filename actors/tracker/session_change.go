@@ -199,6 +199,9 @@ func (c *sessionChange) save() ([]byte, error) {
 			note(&changed, "lastProgressAt", s.LastProgressAt, &now)
 			s.LastProgressAt = &now
 		}
+		if was, is := old.derivedNow(), s.derivedNow(); was != is { // without stalling, which the time decides
+			changed = append(changed, Change{Field: "derivedStatus", From: textOrNil(was), To: textOrNil(is)})
+		}
 		if err := s.stamp(); err != nil {
 			return nil, err
 		}
