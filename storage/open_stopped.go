@@ -32,9 +32,9 @@ func adviseStopped(err error) error {
 }
 
 // openError is the error of Open for one of the instances.
-func openError(what, dir string, err error) error {
+func openError(operation string, err error) error {
 	if errors.Is(err, syscall.EAGAIN) { // the lock is held, on systems with fcntl
-		return fmt.Errorf("open %s in %s: %w", what, dir, ErrInUse)
+		err = ErrInUse
 	}
-	return fmt.Errorf("open %s in %s: %w", what, dir, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }

@@ -125,9 +125,9 @@ func Open(cfg Config) (*Store, error) {
 			_ = s.state.Close()
 		}
 		if raftErr != nil {
-			return nil, openError("the replication log", cfg.Dir, raftErr)
+			return nil, openError("open the replication log in "+cfg.Dir, raftErr)
 		}
-		return nil, openError("the state", cfg.Dir, stateErr)
+		return nil, openError("open the state in "+cfg.Dir, stateErr)
 	}
 	raftPacer.watch(s.raft)
 	statePacer.watch(s.state)
