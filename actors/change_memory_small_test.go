@@ -35,7 +35,7 @@ func TestCommand_SmallOnesWaitNoLongerThanOthers(t *testing.T) {
 	})
 }
 
-// What small commands have written keeps no large one waiting, unless it is far too much.
+// The memory of small commands keeps no large one waiting, unless far too much is in use.
 func TestCommand_LargeOnesDoNotWaitForSmallOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

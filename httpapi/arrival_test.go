@@ -177,7 +177,7 @@ func TestArrival_GivesWayToOthers(t *testing.T) {
 		if len(slow) > 0 {
 			t.Fatalf("nobody waits, and one has its answer: %s", (<-slow).body)
 		}
-		// One of them is enough.
+		// The bytes of a single one are enough.
 		if a, took := b.post(9, size, size, 0); a.StatusCode != 200 || took > 2*time.Second {
 			t.Errorf("another: %d %s after %v", a.StatusCode, a.body, took)
 		}

@@ -52,7 +52,7 @@ func TestBudget_NamesOfABody(t *testing.T) {
 		return tracker.Reply{Body: []byte(`{}`)}, nil
 	})
 	many, few := manyNames(20_000), largeBody()[:22]+strings.Repeat("x", 160_000)+`"}`
-	// One with more than the bound is let in by itself.
+	// A body with more than the bound is let in by itself.
 	for _, body := range []string{many, few, manyNames(100_000)} {
 		if got := b.do(t, "POST", largePath, body); got.StatusCode != 200 {
 			t.Errorf("%d %s", got.StatusCode, got.body)

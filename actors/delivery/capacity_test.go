@@ -60,7 +60,7 @@ func TestCapacity_EachClassHasSome(t *testing.T) {
 	}
 }
 
-// One workspace takes no more than it leaves free.
+// A workspace takes no more than it leaves free.
 func TestCapacity_WorkspacesShareIt(t *testing.T) {
 	t.Parallel()
 	f := setupCapacity(64)

@@ -74,7 +74,8 @@ func New(cfg Config) *Dispatchers {
 	}
 }
 
-// One event is shortened at a time for so many bytes of memory for deliveries, and at most shortenMost.
+// Events that are too long are shortened a few at a time: one for each shortenBytes of the memory for deliveries, and
+// shortenMost at most.
 const (
 	shortenBytes = 8 << 20
 	shortenMost  = 16

@@ -133,7 +133,7 @@ func TestReceiveVCS_ToldOfAnArchivedIssue(t *testing.T) {
 	}
 }
 
-// What was told of an archived issue is imported with the words and lengths of an issue's own fields.
+// The pull request that was told of an archived issue is imported with the words and lengths of an issue's own fields.
 func TestImport_ToldOfAnArchivedIssue(t *testing.T) {
 	t.Parallel()
 	w := newLineImport(t)

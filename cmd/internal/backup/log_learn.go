@@ -36,7 +36,7 @@ func (a *LogArchiver) learn(ctx context.Context, newest *Manifest, owned map[int
 		}
 	}
 	for shard := range a.Logs.Shards() + 1 {
-		// What this node has archived itself may be more than its mark has. The marks have all that others have.
+		// This node may have archived more than its mark has. Of others the marks have all.
 		if a.doubted || !owned[shard] && a.left[shard] == 0 {
 			delete(a.known, shard)
 		}
