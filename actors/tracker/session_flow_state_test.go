@@ -14,10 +14,12 @@ type flowState struct {
 	*flowModel
 	t    *rapid.T
 	view *View
-	all  []*sessionRecord
-	of   map[SessionID]*sessionRecord
-	held map[string]uint64 // places that are taken, by concurrency key
-	at   map[string]bool   // agents with the issues that they work on: see place
+	// began is when the sessions were read. What compare asks for takes time, in which no timer runs.
+	began time.Time
+	all   []*sessionRecord
+	of    map[SessionID]*sessionRecord
+	held  map[string]uint64 // places that are taken, by concurrency key
+	at    map[string]bool   // agents with the issues that they work on: see place
 
 	// The rest is set by compare.
 	over, holds       map[string]bool   // scopes with a used-up budget, and those on hold
@@ -27,7 +29,7 @@ type flowState struct {
 
 // state reads the sessions.
 func (m *flowModel) state(t *rapid.T) *flowState {
-	s := &flowState{flowModel: m, t: t, of: map[SessionID]*sessionRecord{}, held: map[string]uint64{}, at: map[string]bool{}}
+	s := &flowState{flowModel: m, t: t, began: m.now, of: map[SessionID]*sessionRecord{}, held: map[string]uint64{}, at: map[string]bool{}}
 	s.view = NewView(m.view(m.home.Workspace.ID.raw()), &Caller{}, m.now, nil)
 	if err := sessions.Scan(s.view, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := sessions.Decode(rec)
@@ -80,10 +82,10 @@ func (m *flowModel) compare(t *rapid.T) {
 	s.readScopes()
 	s.readIssues()
 	for _, r := range s.all {
-		if r.MaxDurationMinutes != nil && !r.Status.Ended() && !r.budgetEnds().After(m.now) {
+		if r.MaxDurationMinutes != nil && !r.Status.Ended() && !r.budgetEnds().After(s.began) {
 			m.fail(t, "session %s is %s past its maxDuration", r.ID, r.Status)
 		}
-		if l := r.Inner.Lease; l != nil && !l.ExpiresAt.Time().After(m.now) {
+		if l := r.Inner.Lease; l != nil && !l.ExpiresAt.Time().After(s.began) {
 			m.fail(t, "session %s is held past its lease", r.ID)
 		}
 		switch {
@@ -176,7 +178,7 @@ func (s *flowState) compareCreated(r *sessionRecord) {
 	}
 	var want parkReason
 	switch {
-	case r.NotBefore != nil && r.NotBefore.Time().After(s.now):
+	case r.NotBefore != nil && r.NotBefore.Time().After(s.began):
 		want = parkNotBefore
 	case in(s.over):
 		want = parkBudget
@@ -243,7 +245,7 @@ func (s *flowState) happened(r *sessionRecord, c *WaitCondition) bool {
 		o := s.issue(IssueID(c.Issue))
 		return o == nil || o.Status.Closed()
 	case c.After != "":
-		return !snooze(&c.After).Time().After(s.now)
+		return !snooze(&c.After).Time().After(s.began)
 	case c.PR != "":
 		return c.metBy(fromPtr(s.issue(r.IssueID).PRState))
 	}
