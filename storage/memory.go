@@ -14,10 +14,13 @@ const (
 )
 
 // memTables returns the sizes of the memtables of both instances. Two of each take
-// three quarters of the cache at most, as far as they are above their minimum.
+// three quarters of the cache at most, as far as they are above their minimum. From 64 MiB of cache on they
+// stay at half of their maximum, until that is a tenth of the cache for state/ and a twentieth for raft/.
 func memTables(cache int64) (state, raft uint64) {
 	bytes := uint64(max(cache, 0))
-	return min(max(bytes/4, minMemTable), maxStateMemTable), min(max(bytes/8, minMemTable), maxRaftMemTable)
+	state = min(max(bytes/4, minMemTable), max(bytes/10, maxStateMemTable/2), maxStateMemTable)
+	raft = min(max(bytes/8, minMemTable), max(bytes/20, maxRaftMemTable/2), maxRaftMemTable)
+	return state, raft
 }
 
 // unmergedLog is how many bytes of the log stay as they were flushed. Logs are

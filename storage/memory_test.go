@@ -15,6 +15,10 @@ func TestMemTables(t *testing.T) {
 		{1 << 20, minMemTable, minMemTable},
 		{16 << 20, 4 << 20, 2 << 20},
 		{DefaultCacheBytes, 8 << 20, 4 << 20},
+		{64 << 20, 16 << 20, 8 << 20},
+		{160 << 20, 16 << 20, 8 << 20},
+		{200 << 20, 20 << 20, 10 << 20},
+		{320 << 20, maxStateMemTable, maxRaftMemTable},
 		{1 << 30, maxStateMemTable, maxRaftMemTable},
 	} {
 		if state, raft := memTables(row.cache); state != uint64(row.state) || raft != uint64(row.raft) {

@@ -182,6 +182,9 @@ func (s serveCmd) Run() error {
 	if limit := cfg.GoMemory(); os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
 		debug.SetMemoryLimit(limit)
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(cfg.GCPercent())
+	}
 	managed, end := context.WithCancel(context.Background())
 	var managing sync.WaitGroup
 	managing.Go(func() { processors.Manage(managed, resident.Release) })

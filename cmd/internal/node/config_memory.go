@@ -39,6 +39,16 @@ func (c Config) GoMemory() int64 {
 	return int64(c.memory() - codeMemory)
 }
 
+// GCPercent returns the heap's growth in percent after which Go's garbage collector runs again, for debug.SetGCPercent:
+// Go's usual 100 from 1 GiB on, and 75 with less memory. There most of the heap are memtables and blocks, which have
+// no pointers to follow, so the additional runs cost little.
+func (c Config) GCPercent() int {
+	if c.memory() < 1<<30 {
+		return 75
+	}
+	return 100
+}
+
 // cacheBytes is the memory of the block cache and the memtables.
 func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }
 

@@ -8,11 +8,11 @@ import (
 func TestConfig_Memory(t *testing.T) {
 	t.Parallel()
 	c := sane()
-	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte || c.deliveryBytes() != 30*mebibyte {
+	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte || c.deliveryBytes() != 30*mebibyte || c.GCPercent() != 75 {
 		t.Errorf("by default %d for Go, %d for caches, %v", c.GoMemory(), c.cacheBytes(), err)
 	}
 	c.Memory = 16 << 30
-	if err := c.validate(); err != nil || c.GoMemory() != 16<<30-32*mebibyte || c.deliveryBytes() != 128*mebibyte {
+	if err := c.validate(); err != nil || c.GoMemory() != 16<<30-32*mebibyte || c.deliveryBytes() != 128*mebibyte || c.GCPercent() != 100 {
 		t.Errorf("of 16 GiB %d for Go, %v", c.GoMemory(), err)
 	}
 	for _, bytes := range []uint64{1, minMemory - 1, maxMemory + 1, 1 << 60} {
