@@ -113,7 +113,7 @@ func (tx *Tx) count(key []byte, n int) {
 // stored is the length of the value under a full key; found is false when there is
 // no such row. A row may lie in a file of its own kind, so this can cost a read.
 func (tx *Tx) stored(key []byte) (size int, found bool, err error) {
-	value, closer, err := tx.batch.Get(key)
+	value, closer, err := tx.View.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, false, nil
 	}
@@ -134,7 +134,7 @@ func (tx *Tx) uncount(start, end []byte) error {
 // walk calls fn with every row from start to end, until it returns false. It reads
 // keys and the lengths of values, not the values.
 func (tx *Tx) walk(start, end []byte, fn func(key []byte, size int) bool) error {
-	it, err := tx.batch.NewIter(&pebble.IterOptions{LowerBound: bytes.Clone(start), UpperBound: end})
+	it, err := tx.View.db.NewIter(&pebble.IterOptions{LowerBound: bytes.Clone(start), UpperBound: end})
 	if err != nil {
 		return fmt.Errorf("measure rows: %w", err)
 	}

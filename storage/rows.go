@@ -85,15 +85,15 @@ func (tx *Tx) TakeRow(c *RowChange) (err error) {
 	key := append(tx.prefix[:prefixLen:prefixLen], c.Key...)
 	switch c.Op {
 	case RowSet:
-		err = tx.batch.Set(key, c.Value, nil)
+		err = tx.open().Set(key, c.Value, nil)
 	case RowDelete:
-		err = tx.batch.Delete(key, nil)
+		err = tx.open().Delete(key, nil)
 	case RowDeleteRange:
 		_, end := WorkspaceRange(tx.Shard(), tx.Workspace())
 		if len(c.Value) > 0 {
 			end = append(tx.prefix[:prefixLen:prefixLen], c.Value...)
 		}
-		err = tx.batch.DeleteRange(key, end, nil)
+		err = tx.open().DeleteRange(key, end, nil)
 	default:
 		err = fmt.Errorf("%w: kind %d", ErrRows, c.Op)
 	}
@@ -119,7 +119,7 @@ func (t *Table[T]) AddShardWide(w Writer, v *T) error {
 		ix.Entries(e, v)
 	}
 	var err error
-	e.each(func(key, value []byte) { err = errors.Join(err, tx.batch.Set(key, value, nil)) })
+	e.each(func(key, value []byte) { err = errors.Join(err, tx.open().Set(key, value, nil)) })
 	if err != nil {
 		return fmt.Errorf("%s: write an index entry: %w", t.Name, err)
 	}

@@ -87,7 +87,7 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		if e.has(added, g) || e.has(gone[:i], g) {
 			continue
 		}
-		if err := tx.batch.Delete(e.at(g), nil); err != nil {
+		if err := tx.open().Delete(e.at(g), nil); err != nil {
 			return fmt.Errorf("%s: delete an index entry: %w", t.Name, err)
 		}
 		if key := e.at(g); tx.counts(TableID(key[prefixLen])) {
@@ -98,7 +98,7 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		if e.has(gone, a) || e.has(added[:i], a) {
 			continue
 		}
-		if err := tx.batch.Set(e.at(a), e.value(a), nil); err != nil {
+		if err := tx.open().Set(e.at(a), e.value(a), nil); err != nil {
 			return fmt.Errorf("%s: write an index entry: %w", t.Name, err)
 		}
 		if key := e.at(a); tx.counts(TableID(key[prefixLen])) {
@@ -131,7 +131,7 @@ func (t *Table[T]) write(tx *Tx, pk []byte, v *T, h Header, old *Row[T]) ([]byte
 	}
 	tx.value = append(AppendHeader(tx.value[:0], h), body...)
 	key := tx.fullKey(t.ID, pk)
-	if err := tx.batch.Set(key, tx.value, nil); err != nil {
+	if err := tx.open().Set(key, tx.value, nil); err != nil {
 		return nil, fmt.Errorf("%s: write a record: %w", t.Name, err)
 	}
 	if tx.counts(t.ID) {
@@ -244,7 +244,7 @@ func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 	if err := t.uncount(tx, tx.pk, old); err != nil {
 		return err
 	}
-	if err := tx.batch.Delete(tx.fullKey(t.ID, tx.pk), nil); err != nil {
+	if err := tx.open().Delete(tx.fullKey(t.ID, tx.pk), nil); err != nil {
 		return fmt.Errorf("%s: delete a record: %w", t.Name, err)
 	}
 	tx.dirty |= t.Dirty

@@ -14,11 +14,14 @@ type DirtyFlags uint8
 
 // Tx reads and writes one workspace in an open indexed batch, so that a command sees the writes of
 // earlier commands in the same batch. It is owned by the workspace's goroutine.
+//
+// All workspaces take the memory of their batches from one pool. A Tx has a batch from Begin or
+// its first write until Reset, and reads the committed state otherwise.
 type Tx struct {
 	View
 	db      *pebble.DB
-	base    View // the committed state
-	batch   *pebble.Batch
+	base    View          // the committed state
+	batch   *pebble.Batch // nil while there is none
 	dirty   DirtyFlags
 	entries Entries // scratch for index diffs
 	value   []byte  // scratch for encoded records
@@ -30,10 +33,24 @@ type Tx struct {
 	below   []byte // rows from this key on are not counted; nil: all are
 }
 
-// NewTx opens a batch over the state of a workspace.
+// NewTx makes a Tx over the state of a workspace.
 func NewTx(db *pebble.DB, shard Shard, workspace ID) *Tx {
-	batch := db.NewIndexedBatch()
-	return &Tx{View: NewView(batch, shard, workspace), db: db, base: NewView(db, shard, workspace), batch: batch}
+	return &Tx{View: NewView(db, shard, workspace), db: db, base: NewView(db, shard, workspace)}
+}
+
+// Begin opens a batch if there is none. Copies of View that were made before don't see what is
+// written into it.
+func (tx *Tx) Begin() {
+	if tx.batch == nil {
+		tx.batch = tx.db.NewIndexedBatch()
+		tx.View.db = tx.batch
+	}
+}
+
+// open returns the open batch.
+func (tx *Tx) open() *pebble.Batch {
+	tx.Begin()
+	return tx.batch
 }
 
 // Committed is the workspace without the open batch. Reading it costs less, since
@@ -52,14 +69,15 @@ type Mark struct {
 
 // Mark returns the position of the batch before a command.
 func (tx *Tx) Mark() Mark {
-	return Mark{size: tx.batch.Len(), count: tx.batch.Count(), dirty: tx.dirty}
+	b := tx.open()
+	return Mark{size: b.Len(), count: b.Count(), dirty: tx.dirty}
 }
 
 // Wrote reports whether anything was written since the mark.
-func (tx *Tx) Wrote(m Mark) bool { return tx.batch.Len() != m.size }
+func (tx *Tx) Wrote(m Mark) bool { return tx.open().Len() != m.size }
 
 // Written is the number of bytes written since the mark.
-func (tx *Tx) Written(m Mark) int { return tx.batch.Len() - m.size }
+func (tx *Tx) Written(m Mark) int { return tx.open().Len() - m.size }
 
 // Rollback undoes the writes since the mark. No look-up of this Tx may be under way. It builds the
 // batch again up to the mark: rollbacks are rare, so they carry the cost.
@@ -82,13 +100,23 @@ func (tx *Tx) Rollback(m Mark) error {
 }
 
 // Empty reports whether the batch holds no writes.
-func (tx *Tx) Empty() bool { return tx.batch.Empty() }
+func (tx *Tx) Empty() bool { return tx.batch == nil || tx.batch.Empty() }
 
 // Ops is the number of keys written and Size their bytes, with keys and values.
-func (tx *Tx) Ops() int { return int(tx.batch.Count()) }
+func (tx *Tx) Ops() int {
+	if tx.batch == nil {
+		return 0
+	}
+	return int(tx.batch.Count())
+}
 
-// Size is the batch's length in bytes.
-func (tx *Tx) Size() int { return tx.batch.Len() }
+// Size is the batch's length in bytes; 0 while there is none.
+func (tx *Tx) Size() int {
+	if tx.batch == nil {
+		return 0
+	}
+	return tx.batch.Len()
+}
 
 // MarkDirty adds to Dirty, for plain rows without a table.
 func (tx *Tx) MarkDirty(t DirtyFlags) { tx.dirty |= t }
@@ -97,21 +125,18 @@ func (tx *Tx) MarkDirty(t DirtyFlags) { tx.dirty |= t }
 func (tx *Tx) Dirty() DirtyFlags { return tx.dirty }
 
 // Repr is the batch as it is replicated. It aliases the batch: valid until Reset.
-func (tx *Tx) Repr() []byte { return tx.batch.Repr() }
+func (tx *Tx) Repr() []byte { return tx.open().Repr() }
 
-// keptBatch is the size in bytes up to which a batch's memory stays with its
-// workspace; larger ones go back to where all workspaces take theirs from.
-const keptBatch = 256 << 10
-
-// Reset empties the batch for the next group of commands.
-func (tx *Tx) Reset() {
-	if tx.batch.Len() > keptBatch {
-		_ = tx.batch.Close() // an indexed batch that was not committed has nothing to fail at
-		tx.batch = tx.db.NewIndexedBatch()
-		tx.View = NewView(tx.batch, tx.Shard(), tx.Workspace())
-	} else {
-		tx.batch.Reset()
+// Release gives the batch's memory back if nothing was written.
+func (tx *Tx) Release() {
+	if tx.Empty() {
+		_ = tx.Close() // an indexed batch that was not committed has nothing to fail at
 	}
+}
+
+// Reset drops the batch and gives its memory back.
+func (tx *Tx) Reset() {
+	_ = tx.Close() // as in Release
 	tx.dirty = 0
 	tx.entries.trim()
 	if cap(tx.value) > maxScratch {
@@ -119,8 +144,15 @@ func (tx *Tx) Reset() {
 	}
 }
 
-// Close releases the batch. The Tx must not be used afterwards.
-func (tx *Tx) Close() error { return tx.batch.Close() }
+// Close drops the batch and gives its memory back, if there is one.
+func (tx *Tx) Close() error {
+	if tx.batch == nil {
+		return nil
+	}
+	err := tx.batch.Close()
+	tx.batch, tx.View.db = nil, tx.db
+	return err
+}
 
 // SetValue writes a plain row and replaces an existing one. If rows of the table are counted, that
 // costs a look-up; AddValue needs none.
@@ -141,7 +173,7 @@ func (tx *Tx) SetValue(table TableID, fields, value []byte) error {
 // AddValue writes a plain row that is not there yet.
 func (tx *Tx) AddValue(table TableID, fields, value []byte) error {
 	key := tx.fullKey(table, fields)
-	if err := tx.batch.Set(key, value, nil); err != nil {
+	if err := tx.open().Set(key, value, nil); err != nil {
 		return fmt.Errorf("write a row: %w", err)
 	}
 	if tx.counts(table) {
@@ -183,7 +215,7 @@ func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
 // RemoveValue removes a plain row that is there and whose value has size bytes.
 func (tx *Tx) RemoveValue(table TableID, fields []byte, size int) error {
 	key := tx.fullKey(table, fields)
-	if err := tx.batch.Delete(key, nil); err != nil {
+	if err := tx.open().Delete(key, nil); err != nil {
 		return fmt.Errorf("delete a row: %w", err)
 	}
 	if tx.counts(table) {
@@ -203,7 +235,7 @@ func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 			return err
 		}
 	}
-	if err := tx.batch.DeleteRange(start, successor(start), nil); err != nil {
+	if err := tx.open().DeleteRange(start, successor(start), nil); err != nil {
 		return fmt.Errorf("delete a range of rows: %w", err)
 	}
 	return nil
@@ -213,7 +245,7 @@ func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 // range: delete their records first. It sets every dirty flag and resets the byte count.
 func (tx *Tx) DeleteWorkspace() error {
 	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
-	if err := tx.batch.DeleteRange(start, end, nil); err != nil {
+	if err := tx.open().DeleteRange(start, end, nil); err != nil {
 		return fmt.Errorf("delete a workspace's range: %w", err)
 	}
 	tx.dirty = ^DirtyFlags(0)

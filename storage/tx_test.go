@@ -145,6 +145,48 @@ func TestRollback_LargeBatch(t *testing.T) {
 	}
 }
 
+// A Tx has a batch, and its memory, from Begin or its first write until Reset, or until Release if nothing was
+// written. It reads what is committed otherwise.
+func TestTx_GivesItsBatchBack(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	var row [1]byte
+	has := func(n byte) bool {
+		t.Helper()
+		row[0] = n
+		return ok(tx.Value(countTable, row[:], nil))(t) != nil
+	}
+	write := func(n byte) {
+		t.Helper()
+		row[0] = n
+		must(t, tx.SetValue(countTable, row[:], []byte("value")))
+	}
+	if tx.batch != nil || tx.Size() != 0 || tx.Ops() != 0 || !tx.Empty() {
+		t.Errorf("a new Tx has a batch: %d bytes", tx.Size())
+	}
+	tx.Begin()
+	if tx.Release(); tx.batch != nil {
+		t.Error("an empty batch is kept")
+	}
+	write(1)
+	if tx.Release(); tx.batch == nil || tx.Ops() != 1 || !has(1) {
+		t.Errorf("after a write %d operations", tx.Ops())
+	}
+	if apply(t, s, tx); tx.batch != nil || !has(1) || has(2) {
+		t.Error("after Reset the Tx has a batch, or doesn't read what is committed")
+	}
+	write(2)
+	if tx.Begin(); !has(2) || tx.Ops() != 1 {
+		t.Errorf("in the next batch %d operations", tx.Ops())
+	}
+	if tx.Reset(); has(2) {
+		t.Error("a batch that was not committed is read")
+	}
+	must(t, tx.Close())
+	must(t, tx.Close())
+}
+
 // Views over a snapshot read one moment, regardless of later commits. So does one List over
 // the database itself.
 func TestSnapshot_IsOneMoment(t *testing.T) {

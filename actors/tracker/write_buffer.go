@@ -120,6 +120,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // holds for the answer of a failed command, too: the command may have read uncommitted
 // rows.
 func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
+	l.store.Begin() // before the command's view of it is made
 	mark, counted, wakes, work := l.store.Mark(), l.counters.bytes, len(l.wakes), l.work
 	l.counters.begin()
 	l.recent.begin()
@@ -160,6 +161,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 				err = errors.Join(err, failed)
 			}
 		}
+		l.store.Release()
 	}()
 	if err := tx.setClock(now); err != nil {
 		return Reply{}, err
