@@ -113,9 +113,10 @@ func (w *workspaceActor) join(c *call, p *longPoll) bool {
 	e.commands.Add(1)
 	w.h.shard.commands.Add(1)
 	w.h.latch.enter(math.MaxInt32)
-	if !e.closing.Load() && (c.req.Gone == nil || !c.req.Gone()) && w.admits(c) && hasSpace(e.cfg.Shortage(), c.op, c.req.Caller.Root) {
+	// Where much memory is in use, a command may have to wait for some, which one in the middle of a batch can't.
+	if !e.closing.Load() && (c.req.Gone == nil || !c.req.Gone()) && w.admits(c) && hasSpace(e.cfg.Shortage(), c.op, c.req.Caller.Root) && !e.changes.isOver() {
 		e.stats.commands.Add(1)
-		w.execute(c)
+		w.write(c)
 		ran = c.err == nil && c.reply.Wait == nil
 	}
 	if !ran && e.waits.withdraw(r) {

@@ -239,3 +239,51 @@ func TestJoin_WhatAClaimDoesNotTakeGoesToTheNext(t *testing.T) {
 		}
 	})
 }
+
+// Claims are not made in the batch of what they wait for while other workspaces leave no memory for more changes. They are
+// made after it.
+func TestJoin_NotWithoutMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t, fewChanges)
+		for range 2 {
+			y.must(tracker.PutHold, &tracker.PutHoldIn{HoldIn: tracker.HoldIn{Scope: "agent:a"}, Reason: "Both at once."})
+			y.dispatch("a")
+		}
+		var claims []<-chan answer
+		for range 2 {
+			claims = append(claims, y.waiting(worker("w"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30, AgentID: tracker.Some("a")}))
+			synctest.Wait()
+		}
+		m := &y.engine.changes
+		more := m.small(5 * m.most)
+		freed := make(chan error, 1)
+		go func() {
+			_, err := y.as(tracker.System, tracker.DeleteHold, &tracker.HoldIn{Scope: "agent:a"})
+			freed <- err
+		}()
+		synctest.Wait()
+		// As much as may be in use, and more as soon as the command has run.
+		most, _ := m.take(changeUse{all: farOver * m.most}, false, func(*changeTurn) {})
+		last, _ := m.take(changeUse{all: 1}, false, func(*changeTurn) {})
+		more()
+		if err := <-freed; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		m.end(most)
+		m.end(last)
+		for _, claim := range claims {
+			if got := (<-claim).sessions(t); len(got) != 1 {
+				t.Errorf("%d sessions were claimed, want 1", len(got))
+			}
+		}
+		synctest.Wait()
+		if used, waits := m.used.Load(), m.waits(); used != 0 || waits != 0 {
+			t.Errorf("%d bytes are taken, and %d workspaces wait for memory", used, waits)
+		}
+		if now := y.engine.Stats(); now.UnansweredCommands != 0 || now.Waiting != 0 {
+			t.Errorf("%d commands are unanswered, %d requests wait", now.UnansweredCommands, now.Waiting)
+		}
+	})
+}
