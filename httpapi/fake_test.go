@@ -41,6 +41,7 @@ type fakeEngine struct {
 	refusal error
 	// turns counts the turns that were taken, and turnsHeld those that did not end.
 	turns, turnsHeld int
+	admittedIn       int   // the most turns that were held when a request was admitted
 	noTurn           error // the error of TakeTurn; nil: there is a turn
 	// waiting has long-poll operations wait.
 	waiting func(*tracker.Request) tracker.Waiting
@@ -52,6 +53,7 @@ func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
 	}
 	e.mu.Lock()
 	refusal := e.refusal
+	e.admittedIn = max(e.admittedIn, e.turnsHeld)
 	e.mu.Unlock()
 	if refusal != nil {
 		return refusal

@@ -87,7 +87,8 @@ func TestTools_AnswersThatAreKeptAreBounded(t *testing.T) {
 	}
 }
 
-// A turn is held while the library works, and never while an operation runs: that may wait, also for a turn.
+// A turn is held while the library works, and never while an operation runs: that may wait, also for a turn. Nor is one
+// held while the caller is looked at: that may wait for another node.
 func TestTools_TakeTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -111,7 +112,7 @@ func TestTools_TakeTurns(t *testing.T) {
 	}{
 		{callOf("log", `{"message":"m"}`), 2}, {callOf("read_issue", `{}`), 2}, {callOf("spawn_child", `{"title":"t"}`), 1},
 		{callOf("read_session", `{}`), 1}, // it has run before
-		{callOf("log", `{}`), 1}, {callOf("nonsense", `{}`), 1}, {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}`, 1},
+		{callOf("log", `{}`), 2}, {callOf("nonsense", `{}`), 1}, {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}`, 1},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 1}, {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 0}, {"nonsense", 0},
 	} {
 		before, _ := held()
@@ -121,6 +122,9 @@ func TestTools_TakeTurns(t *testing.T) {
 		}
 	}
 	b.engine.mu.Lock()
+	if n := b.engine.admittedIn; n != 0 {
+		t.Errorf("%d turns are held while a caller is looked at", n)
+	}
 	b.engine.noTurn = tracker.NotApplied("Busy.")
 	b.engine.mu.Unlock()
 	if s := b.say(t, callOf("log", `{"message":"m"}`)); s.StatusCode != http.StatusServiceUnavailable || !strings.Contains(s.body, "not_applied") {

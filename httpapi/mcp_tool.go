@@ -195,16 +195,18 @@ func inArguments(err error) error {
 }
 
 // prepare readies a tool's operation as if it had been asked for at its own path: the
-// caller must hold what that needs.
+// caller must hold what that needs. The message has no turn afterwards: the rights may be kept
+// by another node, and to look at them may wait.
 func (c *toolCall) prepare(t *tool, arguments []byte) (*tracker.Request, any, error) {
+	in, wrong := c.bind(t, arguments)
+	c.turn.pause()
 	req := *c.req
 	req.Final = req.Final && t.op.SinceFirstLook
 	if err := c.server.engineAdmits(&req, t.op); err != nil {
 		return nil, nil, err
 	}
-	in, err := c.bind(t, arguments)
-	if err != nil {
-		return nil, nil, err
+	if wrong != nil {
+		return nil, nil, wrong
 	}
 	if t.op.Kind == tracker.Query {
 		req.Idempotency, req.Charge = nil, c.charge
@@ -227,12 +229,10 @@ func (c *toolCall) run(t *tool, arguments []byte) (reply tracker.Reply, err erro
 		return c.ready.reply, c.ready.err
 	}
 	req, in, err := c.prepare(t, arguments)
-	if err != nil {
-		return tracker.Reply{}, err
+	if err == nil {
+		reply, err = c.server.engine().Do(req, t.op, in)
 	}
-	c.turn.pause()
-	reply, err = c.server.engine().Do(req, t.op, in)
-	c.turn.goOn(c.server, req)
+	c.turn.goOn(c.server, *c.req)
 	return reply, err
 }
 

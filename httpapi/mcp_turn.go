@@ -7,8 +7,8 @@ import (
 )
 
 // messageTurn is the turn by which the SDK works on a message. The SDK takes a millisecond of processor time and more,
-// so messages take turns, by workspace. While the tool runs there is no turn: its operation may wait, also for a turn
-// of its own.
+// so messages take turns, by workspace. While the tool runs, and while its caller's rights are looked at, there is no
+// turn: either may wait, the tool also for a turn of its own.
 type messageTurn struct {
 	mu   sync.Mutex // nothing waits while it is held
 	end  func()     // nil: there is no turn
@@ -43,8 +43,8 @@ func (t *messageTurn) give(over bool) {
 
 // goOn waits for another turn. If there is none in time the message goes on without: its tool may have made a
 // change, and the client has to learn of it.
-func (t *messageTurn) goOn(s *Server, req *tracker.Request) {
-	end, err := s.engine().TakeTurn(req, true)
+func (t *messageTurn) goOn(s *Server, req tracker.Request) {
+	end, err := s.engine().TakeTurn(&req, true)
 	if err != nil {
 		return
 	}
