@@ -23,6 +23,7 @@ const (
 // clockSample is what another node's clock said.
 type clockSample struct {
 	ahead time.Duration // by how much it was ahead of this node's
+	began time.Time     // the exchange
 	at    time.Time
 }
 
@@ -51,7 +52,7 @@ func (c *peerClocks) note(node string, said, began, ended time.Time) {
 	case said.Before(began):
 		ahead = said.Sub(began)
 	}
-	c.samples[node] = clockSample{ahead, ended}
+	c.samples[node] = clockSample{ahead, began, ended}
 }
 
 // forget drops a node that is not a member any more.
@@ -59,6 +60,23 @@ func (c *peerClocks) forget(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.samples, node)
+}
+
+// since counts the nodes whose clocks agree with this node's and those whose clocks differ, by exchanges
+// that began after a moment, and all other nodes.
+func (c *peerClocks) since(moment time.Time) (agree, differ, others int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.samples {
+		switch {
+		case !s.began.After(moment):
+		case s.ahead > clockTolerance || s.ahead < -clockTolerance:
+			differ++
+		default:
+			agree++
+		}
+	}
+	return agree, differ, len(c.samples)
 }
 
 // isOff reports whether this node's clock differs from those of most others that answer.

@@ -38,9 +38,10 @@ type Node struct {
 	status   *statusCollector
 	// clockIsOff reports whether this node's clock differs from those of most others.
 	clockIsOff func() bool
-	running    atomic.Bool // Start has opened every replica, or given it up
-	leaving    atomic.Bool // see Leave
-	spoiled    atomic.Bool // see spoil
+	now        func() time.Time // see Now
+	running    atomic.Bool      // Start has opened every replica, or given it up
+	leaving    atomic.Bool      // see Leave
+	spoiled    atomic.Bool      // see spoil
 
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone
@@ -92,7 +93,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports,
-		failed: make(chan error, 1), keptLogs: make(chan struct{}, 1), clockIsOff: func() bool { return false },
+		failed: make(chan error, 1), keptLogs: make(chan struct{}, 1), clockIsOff: func() bool { return false }, now: cfg.Clock,
 	}
 	n.identity.db, n.identity.id = cfg.Store.Raft(), id
 	if n.formats, err = newFormats(cfg.MaxFormat, cfg.Store, &n.identity, n.logger); err != nil {

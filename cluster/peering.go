@@ -98,6 +98,7 @@ func newPeering(n *Node) (l *peering, err error) {
 	})
 	clocks := newPeerClocks(cfg.Clock, n.logger)
 	n.clockIsOff = clocks.isOff
+	n.now = newServingClock(cfg.Clock, clocks, n.logger).now
 	l.heartbeat = newHeartbeat(heartbeatConfig{
 		Members: l.otherNodes,
 		Owned:   func() []ownedShard { return n.owners.Load().ownedShards() },

@@ -232,7 +232,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		},
 		Workspace: n.cfg.workspaceLimits(),
 		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams, Exports: shares.Exports},
-		Clock:     machineClock,
+		Clock:     n.groups.Now,
 		Random:    rand.Reader,
 		TailBytes: n.cfg.tailBytes(),
 		Logger:    n.cfg.Logger,

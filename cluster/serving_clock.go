@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// servingClock is the clock by which a node serves its shards. It follows the machine's time of day, but
+// for a jump that the other nodes have not confirmed: then the time goes on as before the jump, by the
+// monotonic clock.
+//
+// A node whose clock is off leaves its shards to others, see peerClocks, but that takes seconds. With
+// the wrong time an owner would need only a moment to end leases and holds early, to cancel sessions, to
+// forget idempotency keys, and to write leases that its successor finds expired.
+//
+// A jump may be right: the time of day of a machine that was suspended jumps when the machine goes on. The
+// next heartbeats show that.
+type servingClock struct {
+	// read returns the time of the machine and its parts in nanoseconds: the monotonic clock, and the time
+	// of day.
+	read   func() (t time.Time, monotonic, day int64)
+	peers  *peerClocks
+	logger *slog.Logger
+
+	ahead atomic.Int64 // of the time that is served by, compared with the monotonic clock
+	held  atomic.Bool  // the time of day has jumped, and the jump is not followed
+
+	mu    sync.Mutex // held while a jump is judged
+	to    int64      // what ahead would be after the jump
+	since time.Time  // when the jump was noticed
+	wrong bool       // the other nodes said that the jump is wrong
+}
+
+// clockDrift is the least change of the time of day that ahead follows. It only keeps ahead from being
+// written at each reading.
+const clockDrift = int64(10 * time.Millisecond)
+
+// newServingClock returns the clock of a node. The times of clock have a monotonic clock reading.
+func newServingClock(clock func() time.Time, peers *peerClocks, logger *slog.Logger) *servingClock {
+	base := clock()
+	return newServingClockOf(func() (t time.Time, monotonic, day int64) {
+		t = clock()
+		return t, int64(t.Sub(base)), t.UnixNano()
+	}, peers, logger)
+}
+
+func newServingClockOf(read func() (t time.Time, monotonic, day int64), peers *peerClocks, logger *slog.Logger) *servingClock {
+	c := &servingClock{read: read, peers: peers, logger: logger}
+	_, monotonic, day := read()
+	c.ahead.Store(day - monotonic)
+	return c
+}
+
+// now returns the time. It has no monotonic clock reading while a jump is not followed.
+func (c *servingClock) now() time.Time {
+	t, monotonic, day := c.read()
+	change := day - monotonic - c.ahead.Load()
+	if isJump(change) || c.held.Load() {
+		return c.judge()
+	}
+	if change > clockDrift || change < -clockDrift {
+		c.ahead.Store(day - monotonic)
+	}
+	return t
+}
+
+// isJump reports whether a change of the time of day needs the confirmation of the other nodes.
+func isJump(change int64) bool {
+	return change > int64(clockTolerance) || change < -int64(clockTolerance)
+}
+
+// judge returns the time while it is not certain whether the time of day is right.
+func (c *servingClock) judge() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, monotonic, day := c.read() // another goroutine may have followed the jump
+	to, known := day-monotonic, c.ahead.Load()
+	if !isJump(to - known) { // nothing has jumped any more
+		if c.held.Swap(false) {
+			c.logger.Info("the time of day of this node is right again")
+		}
+		c.ahead.Store(to)
+		return t
+	}
+	if !c.held.Load() || isJump(to-c.to) { // this one is new
+		c.to, c.since, c.wrong = to, t, false
+	}
+	agree, differ, others := c.peers.since(c.since)
+	heard := agree + differ
+	c.wrong = c.wrong || heard >= clockWitnesses && differ > heard/2
+	confirmed := heard >= clockWitnesses && agree > heard/2
+	unheard := !c.wrong && t.Sub(c.since) > clockMemory
+	if others < clockWitnesses || confirmed || unheard {
+		c.held.Store(false)
+		c.ahead.Store(to)
+		c.logger.Warn("the time of day of this node has jumped", "by", time.Duration(to-known).Round(time.Millisecond), "confirmed", confirmed)
+		return t
+	}
+	if !c.held.Swap(true) {
+		c.logger.Warn("the time of day of this node has jumped: the time before goes on until other nodes confirm the new one",
+			"by", time.Duration(to-known).Round(time.Millisecond))
+	}
+	return time.Unix(0, monotonic+known)
+}
+
+// Now returns the time by which this node serves its shards: the time of day, but for jumps that other nodes
+// have not confirmed.
+func (n *Node) Now() time.Time { return n.now() }
