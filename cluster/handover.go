@@ -97,8 +97,9 @@ func (g *group) transferBeforeStop() {
 }
 
 // successors returns the other voters that follow the log, or only the named one. Different shards
-// begin with different voters, and those without room for changes come last. A member without a vote is never told to stand for election: it
-// would only depose the leader.
+// begin with different voters, and those without room for changes come last. A voter that has no room for
+// committed changes that it lacks is left out: the leader can't bring it up to date. A member without a vote
+// is never told to stand for election: it would only depose the leader.
 func (g *group) successors(only string) []string {
 	voters, _, err := g.members()
 	if err != nil {
@@ -111,7 +112,11 @@ func (g *group) successors(only string) []string {
 		if voter == g.node || only != "" && voter != only {
 			continue
 		}
-		if lag, follows := g.tracking.followerProgress(term, raft.ServerID(voter), electionTimeout); follows && lag <= caughtUpLag {
+		id := raft.ServerID(voter)
+		if !g.owners.hasRoom(voter) && g.tracking.followerLacks(term, id, g.raft.CommitIndex()) {
+			continue
+		}
+		if lag, follows := g.tracking.followerProgress(term, id, electionTimeout); follows && lag <= caughtUpLag {
 			successors = append(successors, voter)
 		}
 	}

@@ -154,8 +154,9 @@ func (g *group) gain(epoch uint64) bool {
 // declare commits an entry that begins or ends an ownership, and returns the state machine's answer. If
 // the disk takes nothing, this may be the only entry by which the watchdog finds out.
 func (g *group) declare(entry []byte) (response any, err error) {
-	g.declaring.begin(g.tuning.clock())
-	defer g.declaring.end()
+	began := g.tuning.clock()
+	g.declaring.begin(began)
+	defer g.declaring.endOf(began)
 	future := g.propose(entry, 0)
 	if err := future.Error(); err != nil {
 		return nil, err
@@ -192,8 +193,9 @@ func (g *group) waitOutLease(epoch uint64) bool {
 	}
 }
 
-// drainTime is how long a release waits for the entries before it. The followers may have no room for
-// them. Without the release the successor waits until the leases of this owner have expired, which takes no longer.
+// drainTime is how long a release waits for the entries before it, and then for its own commit. The followers
+// may have no room for the entries. Without the release the successor waits until the leases of this owner have
+// expired, which takes no longer.
 const drainTime = electionTimeout
 
 // lose stops serving an epoch. With release set, it writes Release to the log.
@@ -212,11 +214,32 @@ func (g *group) lose(epoch uint64, release bool) {
 		return
 	}
 	// Reads and writes are not answered any more, so a successor need not wait.
-	response, err := g.declare(appendEntry(nil, entryRelease, epoch, ""))
-	if err == nil {
-		err, _ = response.(error)
-	}
-	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
+	if err := g.release(epoch); err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
 		g.logger.Warn("release a shard", "epoch", epoch, "error", err)
+	}
+}
+
+// errNotReleased is returned for a release that is not committed in time.
+var errNotReleased = errors.New("cluster: the release is not committed")
+
+// release writes to the log that this node has stopped to serve an epoch, and waits for the commit for
+// drainTime at most. A leader goes on leading as long as a majority answers its heartbeats, although a voter
+// among these may take no entries for hours.
+func (g *group) release(epoch uint64) error {
+	answered := make(chan error, 1)
+	go func() { // ends with the leadership at the latest: lead gives it up, or holds an election
+		response, err := g.declare(appendEntry(nil, entryRelease, epoch, ""))
+		if err == nil {
+			err, _ = response.(error)
+		}
+		answered <- err
+	}()
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case err := <-answered:
+		return err
+	case <-timer.C:
+		return errNotReleased
 	}
 }

@@ -275,9 +275,7 @@ func TestNoRoom_ChangesAreRefusedAtOnce(t *testing.T) {
 	if err := a.ReadBarrier(1, time.Now().Add(10*time.Second)); err != nil {
 		t.Error(err)
 	}
-	if got := a.group(1).successors(""); len(got) != 2 {
-		t.Errorf("successors %q", got)
-	}
+	testkit.Eventually(t, "both followers are successors", func() bool { return len(a.group(1).successors("")) == 2 })
 	says("c", false)
 	if got := a.group(1).successors(""); len(got) != 2 || got[0] != "c" {
 		t.Errorf("successors %q, where c has room", got)

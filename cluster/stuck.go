@@ -88,3 +88,6 @@ type waitClock struct{ since atomic.Int64 } // nanoseconds; 0: nothing does
 
 func (w *waitClock) begin(now int64) { w.since.Store(max(now, 1)) }
 func (w *waitClock) end()            { w.since.Store(0) }
+
+// endOf ends the waiting that began at a time, unless another one has begun since.
+func (w *waitClock) endOf(began int64) { w.since.CompareAndSwap(max(began, 1), 0) }

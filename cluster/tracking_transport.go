@@ -415,3 +415,12 @@ func (w *trackingTransport) followerHas(term uint64, id raft.ServerID) uint64 {
 	}
 	return w.peers[id].has
 }
+
+// followerLacks reports whether a follower, at its last answer in the term, lacked an entry that was in this
+// node's log when it was asked.
+func (w *trackingTransport) followerLacks(term uint64, id raft.ServerID, index uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.peers[id]
+	return w.term == term && seen.has < index && seen.has+seen.lag >= index
+}
