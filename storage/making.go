@@ -54,6 +54,34 @@ func (s *Store) Made() error {
 	return nil
 }
 
+// Unmake removes what is in a directory whose data could not be made, except for one name. The mark goes last, once
+// it is durable that the rest is gone: until then the directory is refused. If the error came after Made, there is no
+// mark any more. A disk that can't take it again keeps nothing from being removed.
+func Unmake(on vfs.FS, dir, except string) error {
+	if _, err := on.Stat(on.PathJoin(dir, makingFile)); errors.Is(err, fs.ErrNotExist) {
+		_ = beginMaking(on, dir)
+	}
+	names, err := on.List(dir)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", dir, err)
+	}
+	for _, name := range names {
+		if name != except && name != makingFile {
+			err = errors.Join(err, on.RemoveAll(on.PathJoin(dir, name)))
+		}
+	}
+	if err == nil {
+		err = syncDir(on, dir)
+	}
+	if err == nil {
+		err = on.RemoveAll(on.PathJoin(dir, makingFile))
+	}
+	if err != nil {
+		return fmt.Errorf("empty %s: %w", dir, err)
+	}
+	return nil
+}
+
 func syncDir(on vfs.FS, dir string) error {
 	d, err := on.OpenDir(dir)
 	if err != nil {

@@ -35,6 +35,14 @@ func openNew(ctx context.Context, dir string, disk vfs.FS, making bool) (context
 	return ctx, d, nil
 }
 
+// made marks the data as whole. If the disk has refused a write, the rest of the data is in memory only.
+func (d *newData) made() error {
+	if err := d.disk.Failed(); err != nil {
+		return err
+	}
+	return d.Made()
+}
+
 // close closes the store after a use that ended with err. If the disk has refused a write, that is the error: all
 // others may follow from it.
 func (d *newData) close(err error) error {

@@ -17,6 +17,7 @@ import (
 
 	"switchyard/cmd/internal/backup"
 	"switchyard/cmd/internal/node"
+	"switchyard/storage"
 )
 
 // withoutRoom returns the machine's disk without space for the files of the state, or for those of the log.
@@ -64,6 +65,43 @@ func TestNewData_EndsOnAFullDisk(t *testing.T) {
 		cancel()
 		if err := do(ctx, t.TempDir(), withoutRoom("state")); err == nil {
 			t.Errorf("%s did not fail", what)
+		}
+	}
+}
+
+// A kill while a restore that failed removes what it has made leaves the mark, by which the rest is refused.
+func TestNewData_RemovesTheMarkLast(t *testing.T) {
+	t.Parallel()
+	data, dir := t.TempDir(), filepath.Join(t.TempDir(), "backups")
+	s, stop := run(t, node.Config{Data: data, Shards: 4, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s.found().take(dir, 0)
+	stop()
+	for _, kept := range []string{"raft", "state"} {
+		disk := errorfs.Wrap(withoutRoom("state"), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			switch base := filepath.Base(op.Path); {
+			case op.Kind == errorfs.OpRemoveAll && base == kept:
+				return syscall.EIO
+			case (op.Kind == errorfs.OpRemove || op.Kind == errorfs.OpRemoveAll) && base == "being-made":
+				t.Errorf("the mark is removed before %s", kept)
+			}
+			return nil
+		}))
+		to := t.TempDir()
+		if _, err := backup.Restore(t.Context(), backup.Restoring{From: plain(dir), Data: to, Now: time.Now}.On(disk)); !errors.Is(err, syscall.EIO) {
+			t.Errorf("the restore ended with %v", err)
+		}
+		store, err := storage.Open(storage.Config{Dir: to, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err == nil {
+			err = store.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "is not complete") {
+			t.Errorf("what is left with %s is opened: %v", kept, err)
+		}
+		if err := storage.Unmake(vfs.Default, to, ""); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(to); len(left) > 0 || err != nil {
+			t.Errorf("then it has %v, %v", left, err)
 		}
 	}
 }

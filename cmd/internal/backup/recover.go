@@ -179,7 +179,7 @@ func (r *Recovery) make(ctx context.Context, by *Recovering, sources []*left) (e
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, undo(by.Data, made))
+			err = errors.Join(err, undo(by.disk, by.Data, made))
 		}
 	}()
 	ctx, data, err := openNew(ctx, by.Data, by.disk, true)
@@ -218,5 +218,5 @@ func (r *Recovery) make(ctx context.Context, by *Recovering, sources []*left) (e
 	if r.Cluster, err = creation.Finish(); err != nil {
 		return err
 	}
-	return store.Made()
+	return data.made()
 }

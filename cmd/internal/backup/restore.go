@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -69,7 +68,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, undo(by.Data, made))
+			err = errors.Join(err, undo(by.disk, by.Data, made))
 		}
 	}()
 	ctx, data, err := openNew(ctx, by.Data, by.disk, true)
@@ -102,7 +101,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	if r.Cluster, err = f.Finish(); err != nil {
 		return nil, err
 	}
-	return r, store.Made()
+	return r, data.made()
 }
 
 // restoreShard puts the rows of a shard in place, and applies the entries of its log up to the
@@ -201,16 +200,14 @@ func emptyDir(dir string) (made bool, err error) {
 	return false, nil
 }
 
-// undo removes what a restore that failed has made.
-func undo(dir string, all bool) error {
-	if all {
-		return os.RemoveAll(dir)
+// undo removes what a restore that failed has made on a disk; nil means that of the machine.
+func undo(disk vfs.FS, dir string, all bool) error {
+	if disk == nil {
+		disk = vfs.Default
 	}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.Name() != spare {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
-		}
+	err := storage.Unmake(disk, dir, spare)
+	if err == nil && all {
+		err = disk.RemoveAll(dir)
 	}
 	return err
 }
