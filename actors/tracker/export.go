@@ -19,6 +19,8 @@ import (
 type ExportIn struct {
 	// After is the number of a line; the lines behind it are sent. Without it all are.
 	After Opt[int64] `query:"after" rules:"min=0"`
+	// Whole has the last line tell the SHA-256 of all lines, with those that are left out (Decision 68).
+	Whole Opt[bool] `query:"whole"`
 }
 
 // ExportMedia is the content type of an export.
@@ -42,6 +44,8 @@ const (
 	exportWindow = 1 << 17
 	// exportBlock is the least that Next returns before the end, in bytes.
 	exportBlock = 64 << 10
+	// exportPassed is the number of bytes of left-out lines that one Next makes for their checksum.
+	exportPassed = 4 << 20
 )
 
 // Export makes the lines of a workspace from one snapshot, in the order in which their
@@ -59,7 +63,9 @@ type Export struct {
 
 	counts map[string]int64
 	sum    hash.Hash
+	whole  hash.Hash // of all lines; nil if nobody asks for it
 	block  []byte
+	passed int // bytes of left-out lines since Next was called
 	ended  bool
 }
 
@@ -81,17 +87,20 @@ func NewExport(v *View, in *ExportIn) *Export {
 	if in.After.Set {
 		e.after = in.After.Value
 	}
+	if in.Whole.Value {
+		e.whole = sha256.New()
+	}
 	return e
 }
 
 // Next returns the next lines, which are valid until the following call; io.EOF after the
-// last.
+// last. There may be none while it passes over lines that are left out.
 func (e *Export) Next() ([]byte, error) {
 	if e.ended {
 		return nil, io.EOF
 	}
-	e.block = e.block[:0]
-	for len(e.block) < exportBlock && !e.ended {
+	e.block, e.passed = e.block[:0], 0
+	for len(e.block) < exportBlock && e.passed < exportPassed && !e.ended {
 		if err := e.line(); err != nil {
 			return nil, fmt.Errorf("export workspace %s: %w", e.view.Workspace(), err)
 		}
@@ -130,7 +139,8 @@ func (e *Export) line() error {
 func (e *Export) add(kind string, data func([]byte) ([]byte, error)) error {
 	n := e.n
 	e.n++
-	if n <= e.after {
+	left := n <= e.after
+	if left && e.whole == nil {
 		return nil
 	}
 	start := len(e.block)
@@ -145,6 +155,14 @@ func (e *Export) add(kind string, data func([]byte) ([]byte, error)) error {
 	}
 	b = append(b, "}\n"...)
 	e.block = b
+	if e.whole != nil {
+		e.whole.Write(e.block[start:])
+	}
+	if left {
+		e.passed += len(e.block) - start
+		e.block = e.block[:start]
+		return nil
+	}
 	e.sum.Write(e.block[start:])
 	e.counts[kind]++
 	return nil
@@ -157,11 +175,17 @@ type exportSummary struct {
 	Counts map[string]int64 `json:"counts"`
 	// SHA256 is that of all bytes before this line.
 	SHA256 string `json:"sha256"`
+	// WholeSHA256 is that of all lines before this one, with those that were left out; see ExportIn.
+	WholeSHA256 string `json:"wholeSha256,omitempty"`
 }
 
 // appendEnd appends the last line.
 func (e *Export) appendEnd() error {
-	line, err := json.Marshal(exportSummary{Type: exportEnd, Counts: e.counts, SHA256: hex.EncodeToString(e.sum.Sum(nil))})
+	end := exportSummary{Type: exportEnd, Counts: e.counts, SHA256: hex.EncodeToString(e.sum.Sum(nil))}
+	if e.whole != nil {
+		end.WholeSHA256 = hex.EncodeToString(e.whole.Sum(nil))
+	}
+	line, err := json.Marshal(&end)
 	if err != nil {
 		return fmt.Errorf("encode the last line: %w", err)
 	}

@@ -121,6 +121,11 @@ func TestExport_OrderDoesNotDependOnTheWindow(t *testing.T) {
 		got := w.exported(home.Workspace.ID, &ExportIn{After: Some(int64(after))}, 7)
 		sent := lines[min(after+1, len(lines)-1) : len(lines)-1]
 		w.summarized(got, sent)
+		checked := w.exported(home.Workspace.ID, &ExportIn{After: Some(int64(after)), Whole: Some(true)}, 7)
+		end := fmt.Sprintf(`,"wholeSha256":"%x"}`, sha256.Sum256(slices.Concat(lines[:len(lines)-1]...)))
+		if want := string(got[:len(got)-2]) + end + "\n"; string(checked) != want {
+			t.Errorf("behind line %d comes %s, want %s", after, checked, want)
+		}
 	}
 }
 

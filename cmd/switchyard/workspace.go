@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/mattn/go-isatty"
 
@@ -57,7 +58,14 @@ func (e workspaceExportCmd) Run() error {
 	}
 	defer cancel()
 	show := newByteProgress(os.Stderr)
-	summary, err := c.Export(ctx, e.Workspace, e.File, show.show)
+	summary, err := c.Export(ctx, transfer.Exporting{Workspace: e.Workspace, File: e.File, Progress: show.show, Again: func(why error, lines int64, pause time.Duration) {
+		show.end()
+		goesOn := "goes on behind " + plural(int(lines), "line")
+		if lines == 0 {
+			goesOn = "begins anew"
+		}
+		_, _ = fmt.Fprintf(os.Stderr, "switchyard: %v. It %s in %s.\n", why, goesOn, pause)
+	}})
 	show.end()
 	if err != nil {
 		return interrupted(ctx, fmt.Errorf("export the workspace: %w", err))

@@ -32,6 +32,8 @@ type line struct {
 	Data    json.RawMessage  `json:"data"`
 	Counts  map[string]int64 `json:"counts"`
 	SHA256  string           `json:"sha256"`
+	// WholeSHA256 is that of all lines, where an export was asked to go on behind some of them.
+	WholeSHA256 string `json:"wholeSha256"`
 
 	text []byte // with its newline; valid until the next line is read
 }
@@ -41,6 +43,8 @@ type DamagedError struct {
 	// Line counts from 1, and Offset is where the line begins, in bytes.
 	Line, Offset int64
 	Fault        string
+	// Cut is set if the file ends too early.
+	Cut bool
 }
 
 func (e *DamagedError) Error() string {
@@ -60,8 +64,12 @@ type reader struct {
 	spare  []byte // a line that was read and is for the next request
 }
 
-func newReader(in io.Reader) *reader {
-	return &reader{in: bufio.NewReaderSize(in, 256<<10), counts: map[string]int64{}, sum: sha256.New()}
+func newReader(in io.Reader) *reader { return newReaderFrom(in, 0, 0) }
+
+// newReaderFrom returns a reader of what comes behind so many lines, of so many bytes. The last line tells of the
+// lines that are read.
+func newReaderFrom(in io.Reader, lines, bytes int64) *reader {
+	return &reader{in: bufio.NewReaderSize(in, 256<<10), number: lines, offset: bytes, counts: map[string]int64{}, sum: sha256.New()}
 }
 
 // next reads a line. It returns io.EOF behind the last line of a whole export, and a
@@ -83,9 +91,9 @@ func (r *reader) next() (*line, error) {
 		case errors.Is(err, io.EOF) && r.ended && len(r.buf) == 0:
 			return nil, io.EOF
 		case errors.Is(err, io.EOF) && len(r.buf) == 0:
-			return nil, r.damaged("the file ends here, and its last line is missing")
+			return nil, r.cut("the file ends here, and its last line is missing")
 		case errors.Is(err, io.EOF):
-			return nil, r.damaged("the file ends within this line")
+			return nil, r.cut("the file ends within this line")
 		case err != nil:
 			return nil, fmt.Errorf("read the file: %w", err)
 		}
@@ -132,6 +140,10 @@ func (r *reader) read() (*line, error) {
 
 func (r *reader) damaged(format string, args ...any) error {
 	return &DamagedError{Line: r.number, Offset: r.begin, Fault: fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) cut(fault string) error {
+	return &DamagedError{Line: r.number, Offset: r.begin, Fault: fault, Cut: true}
 }
 
 // Summary is what an export has.

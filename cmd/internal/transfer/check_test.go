@@ -108,9 +108,10 @@ func TestExport_LeavesNoFileOfHalfAnAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.pause = 0
 		dir := t.TempDir()
 		file := filepath.Join(dir, "out")
-		_, err = c.Export(t.Context(), "w", file, nil)
+		_, err = c.Export(t.Context(), Exporting{Workspace: "w", File: file})
 		left, _ := os.ReadDir(dir)
 		if sent < len(text) && (err == nil || len(left) > 0) || sent == len(text) && (err != nil || len(left) != 1) {
 			t.Errorf("of %d bytes of %d: %v, and %d files", sent, len(text), err, len(left))
@@ -146,17 +147,17 @@ func TestExport_ReplacesNothingButAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Export(t.Context(), "w", at(name), nil); err == nil || !strings.Contains(err.Error(), at(name)+": ") {
+		if _, err := c.Export(t.Context(), Exporting{Workspace: "w", File: at(name)}); err == nil || !strings.Contains(err.Error(), at(name)+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if now, err := os.Lstat(at(name)); err != nil || now.Mode() != before.Mode() {
 			t.Errorf("%s is replaced: %v, %v", name, now.Mode(), err)
 		}
 	}
-	if _, err := c.Export(t.Context(), "w", "", nil); err == nil || !strings.Contains(err.Error(), "is empty") {
+	if _, err := c.Export(t.Context(), Exporting{Workspace: "w", File: ""}); err == nil || !strings.Contains(err.Error(), "is empty") {
 		t.Errorf("without a name: %v", err)
 	}
-	if _, err := c.Export(t.Context(), "w", at("file"), nil); err != nil {
+	if _, err := c.Export(t.Context(), Exporting{Workspace: "w", File: at("file")}); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(at("file")); err != nil || string(text) != whole(3) {

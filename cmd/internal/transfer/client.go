@@ -7,16 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
-
-	"switchyard/internal/durable"
 )
 
 // Client asks a service as one caller.
@@ -26,6 +21,8 @@ type Client struct {
 	http  *http.Client
 	// condition is a header such as If-Match, with tag as its value; empty: there is none.
 	condition, tag string
+	// pause is the first pause before an export that was cut off goes on; it doubles with each further one.
+	pause time.Duration
 }
 
 // onlyIf returns a client whose requests take effect only on the condition of a header, such as If-Match.
@@ -43,7 +40,7 @@ func NewClient(base, token string) (*Client, error) {
 	if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("--url %q: must be like http://127.0.0.1:8080", base)
 	}
-	return &Client{base: strings.TrimRight(base, "/"), token: token, http: &http.Client{
+	return &Client{base: strings.TrimRight(base, "/"), token: token, pause: exportPause, http: &http.Client{
 		// The service redirects nowhere, and the token is for it alone.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -128,91 +125,10 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 	return nil, refused
 }
 
-// Export writes a workspace to a file, which gets its name once it is whole and checked. It replaces a file of
-// that name, and fails if the name is that of anything else.
-func (c *Client) Export(ctx context.Context, workspace, file string, progress func(bytes int64)) (summary *Summary, err error) {
-	if err := checkReplaceable(file); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watch := time.AfterFunc(Silence, func() { cancel(fmt.Errorf("the service sent nothing for %s", Silence)) })
-	defer watch.Stop()
-	res, err := c.Get(ctx, "/workspaces/"+url.PathEscape(workspace)+"/export")
-	if err != nil {
-		return nil, Because(ctx, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part*")
-	if err != nil {
-		return nil, fmt.Errorf("make the file: %w", err)
-	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		if left := os.Remove(part.Name()); !errors.Is(left, fs.ErrNotExist) { // it may have its name by now
-			err = errors.Join(err, left)
-		}
-	}()
-	counted := &counter{watch: watch, progress: progress}
-	summary, err = Check(io.TeeReader(io.TeeReader(res.Body, counted), part))
-	if err != nil {
-		var damaged *DamagedError
-		if errors.As(err, &damaged) {
-			err = fmt.Errorf("the export is cut off or damaged: %w", err)
-		}
-		return nil, errors.Join(Because(ctx, err), part.Close())
-	}
-	if err := errors.Join(part.Sync(), part.Close()); err != nil {
-		return nil, fmt.Errorf("write the file: %w", err)
-	}
-	if err := os.Rename(part.Name(), file); err != nil {
-		return nil, fmt.Errorf("name the file: %w", err)
-	}
-	return summary, durable.SyncDir(filepath.Dir(file))
-}
-
-// checkReplaceable returns an error if there is something at a path that a rename to it must not replace: a device,
-// a named pipe, a link.
-func checkReplaceable(file string) error {
-	if file == "" {
-		return errors.New("the name of the file is empty")
-	}
-	at, err := os.Lstat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look for a file of that name: %w", err)
-	case at.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("%s: is a symbolic link, and would be replaced; give the path of the file", file)
-	case !at.Mode().IsRegular():
-		return fmt.Errorf("%s: is not a file, and would be replaced; give the path of a file", file)
-	}
-	return nil
-}
-
 // Because adds the reason why a context has ended.
 func Because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}
 	return err
-}
-
-// counter counts the bytes that come, and notes that some do.
-type counter struct {
-	bytes    int64
-	watch    *time.Timer
-	progress func(int64)
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.bytes += int64(len(p))
-	c.watch.Reset(Silence)
-	if c.progress != nil {
-		c.progress(c.bytes)
-	}
-	return len(p), nil
 }
