@@ -109,7 +109,14 @@ func (x *explainer) explain(s *sessionRecord) (*WaitingFor, error) {
 	case full:
 		return &WaitingFor{Reason: WaitingAgentFull, On: []string{s.AgentID}}, nil
 	case x.v.claimersFor(s.AgentID, s.Provider):
-		return nil, nil
+		// A claim gives an agent no second session of an issue.
+		busy, err := x.v.Has(sessionEngaged, storage.Key(nil).Str(s.AgentID).ID(s.issue()))
+		if err != nil {
+			return nil, fmt.Errorf("look for a session of the agent: %w", err)
+		}
+		if !busy {
+			return nil, nil
+		}
 	}
 	return &WaitingFor{Reason: WaitingNoClaimer, On: []string{}}, nil
 }

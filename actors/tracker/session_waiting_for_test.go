@@ -159,3 +159,34 @@ func TestWaitingFor_ClaimsThatWait(t *testing.T) {
 		}
 	}
 }
+
+// A claim gives an agent no second session of an issue, so none waits that could get it.
+func TestWaitingFor_AnAgentThatWorksOnTheIssue(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow).ID
+	first := f.dispatch(issue, DispatchIssueIn{AgentID: Some("a")})
+	second := f.dispatch(issue, DispatchIssueIn{AgentID: Some("a")})
+	want := func(want string) {
+		t.Helper()
+		v := NewView(f.view(f.home.Workspace.ID.raw()), &Caller{Level: Admin}, f.now, nil)
+		v.SeeClaimers(func(_ storage.ID, of Topic) int {
+			if of == claimTopic("a", "") {
+				return 1
+			}
+			return 0
+		})
+		reply, err := SessionByID.RunQuery(v, &SessionByIDIn{ID: second.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := describe(decode[ShownSession](t, reply.Body).WaitingFor); got != want {
+			t.Errorf("the session waits for %s, want %s", got, want)
+		}
+	}
+	want("nothing")
+	lane := f.claim(ClaimSessionsIn{AgentID: Some("a"), LeaseSeconds: 3600})[0]
+	want("no_claimer [] 0")
+	f.run(lane.LaneToken, ReportSession, &ReportSessionIn{ID: first.ID, Status: Some(SessionCompleted)})
+	want("nothing")
+}
