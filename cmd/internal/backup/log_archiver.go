@@ -40,6 +40,8 @@ type LogArchiver struct {
 	// Newest returns the manifest of the newest backup of the cluster (nil: there is none); false
 	// while it is not known.
 	Newest func() (*Manifest, bool)
+	// Refused returns why nothing may be written to the archive now; nil: it may. The function may be nil.
+	Refused func() error
 	// Kept gets a value when a log grows that is kept for the archive, and Taken when a backup is
 	// complete, which leads nowhere yet: the next pass does not wait then. Either may be nil.
 	Kept, Taken <-chan struct{}
@@ -115,6 +117,11 @@ func (a *LogArchiver) Run(ctx context.Context) {
 // pass archives the logs of all shards that this node owns.
 func (a *LogArchiver) pass(ctx context.Context) error {
 	a.keep()
+	if a.Refused != nil {
+		if err := a.Refused(); err != nil {
+			return err
+		}
+	}
 	newest, ok := a.Newest()
 	if !ok {
 		return errNoNewest

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"os"
@@ -91,6 +92,27 @@ func TestLogArchiver_WritesNothingIntoAnotherDirectory(t *testing.T) {
 		b.pass(2 * time.Minute)
 		if status := b.nodes[0].Status(); status.Failures != 0 || status.Lost != 0 || !b.whole(m) || b.reach(m) > time.Minute {
 			t.Errorf("%+v with the first directory, %s behind", status, b.reach(m))
+		}
+	})
+}
+
+// Where the backups are gone, no logs are archived either, however long that lasts: they would lead nowhere.
+func TestLogArchiver_WritesNothingWhereTheBackupsAreGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openLogbook(t, time.Minute)
+		b.write(1, 5, 10)
+		b.backUp()
+		for _, a := range b.nodes {
+			a.Refused = func() error { return errEmptied }
+		}
+		b.run()
+		b.pass(2 * foreignFor)
+		if status := b.nodes[0].Status(); status.Failures < 20 || status.Error != errEmptied.Error() {
+			t.Errorf("%+v", status)
+		}
+		if _, err := os.Stat(b.dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the directory is there: %v", err)
 		}
 	})
 }

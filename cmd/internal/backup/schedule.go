@@ -13,8 +13,9 @@ import (
 
 // Schedule takes backups of a cluster again and again. It runs on every node of the cluster,
 // over one archive that all of them reach, and one node at a time takes the backups. What the
-// archive holds is all that a node knows of backups before: after a fail-over, a restart or a
-// backup by hand, the next one is due when the newest in the archive is old enough.
+// archive holds says when the next one is due, after a fail-over, a restart or a backup by hand,
+// too: when the newest in the archive is old enough. Where the archive has no backup any more, none
+// is taken.
 type Schedule struct {
 	To    *Archive
 	Every time.Duration // between the beginnings of two backups
@@ -27,13 +28,20 @@ type Schedule struct {
 	Take func(ctx context.Context, progress func(Progress)) (name string, m *Manifest, err error)
 	// Complete is called after each backup that this node has taken; it may be nil, and must not block.
 	Complete func()
-	Now      func() time.Time
-	Logger   *slog.Logger
+	// SeenIn is a file on this node's own disk, which keeps over restarts that there were backups in
+	// the archive; empty: nothing does.
+	SeenIn string
+	Now    func() time.Time
+	Logger *slog.Logger
 
 	mu     sync.Mutex
 	status Status // guarded by mu
 	// newest is the backup that status names; nil: none. Guarded by mu.
 	newest *Manifest
+	// refused is set while nothing may be written to the archive. Guarded by mu.
+	refused error
+
+	seen seen // owned by Run
 }
 
 // Status is what a node knows of the backups of its cluster.
@@ -86,15 +94,23 @@ func (s *Schedule) Status() Status {
 }
 
 // Newest returns the manifest of the newest backup, which is not changed; nil: there is none. It
-// returns false while the node has not looked into the archive.
+// returns false while the node has not looked into the archive, and while nothing may be written to it.
 func (s *Schedule) Newest() (*Manifest, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.newest, s.status.Known
+	return s.newest, s.status.Known && s.refused == nil
+}
+
+// Refused returns why nothing may be written to the archive; nil: it may.
+func (s *Schedule) Refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
 // Run takes backups until ctx ends. It returns when the one that is being taken has ended, too.
 func (s *Schedule) Run(ctx context.Context) {
+	s.seen.file = s.SeenIn
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	var changed <-chan struct{}
@@ -165,9 +181,19 @@ func (s *Schedule) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	before := s.Status()
+	failed, err := s.seen.check(s.To.String(), len(names))
+	if failed != nil {
+		s.Logger.Warn("it will not be known after a restart that the archive has backups", "in", s.To.String(), "error", failed)
+	}
+	s.mu.Lock()
+	s.refused = err
+	s.status.Known = s.status.Known || err != nil // without a backup
+	before, newest := s.status, s.newest
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	found := Status{}
-	newest, _ := s.Newest()
 	var unread error
 	names = untilNow(names, s.Now())
 	for n := len(names) - 1; n >= max(0, len(names)-lookBack); n-- {
@@ -226,7 +252,9 @@ func (s *Schedule) take(ctx context.Context) error {
 		case !looked:
 			// The node that led before may have completed one just before this node had the lock.
 			looked = true
-			if s.look(ctx) == nil && s.due() > 0 {
+			if err := s.look(ctx); errors.Is(err, errEmptied) {
+				cancel(err)
+			} else if err == nil && s.due() > 0 {
 				cancel(errNotLeading)
 			}
 		}

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -20,6 +21,7 @@ import (
 type rehearsal struct {
 	t       *testing.T
 	dir     string
+	data    string       // has the nodes' own files
 	leader  atomic.Int32 // number of the node that takes backups
 	failing atomic.Bool  // every backup fails
 	mu      sync.Mutex
@@ -39,7 +41,7 @@ func rehearse(t *testing.T, every time.Duration) *rehearsal {
 // rehearseLed starts two nodes, of which leader takes the backups.
 func rehearseLed(t *testing.T, every time.Duration, leader int32) *rehearsal {
 	t.Helper()
-	r := &rehearsal{t: t, dir: filepath.Join(t.TempDir(), "backups")}
+	r := &rehearsal{t: t, dir: filepath.Join(t.TempDir(), "backups"), data: t.TempDir()}
 	r.leader.Store(leader)
 	for n := range r.nodes {
 		r.start(n, every)
@@ -54,7 +56,7 @@ func rehearseLed(t *testing.T, every time.Duration, leader int32) *rehearsal {
 
 func (r *rehearsal) start(n int, every time.Duration) {
 	s := &Schedule{
-		To: NewArchive(InDir(r.dir), nil), Every: every, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		To: NewArchive(InDir(r.dir), nil), Every: every, SeenIn: filepath.Join(r.data, fmt.Sprint("seen-", n)), Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Cluster: func() string { return "cluster" },
 		Leads:   func() (bool, <-chan struct{}) { return r.leader.Load() == int32(n), nil },
 	}
@@ -234,6 +236,110 @@ func TestSchedule_TriesAgain(t *testing.T) {
 			t.Errorf("%+v and %+v", a, b)
 		}
 	})
+}
+
+// The file system of the backups is not mounted: none is taken into the directory below, also by a node that was
+// restarted meanwhile.
+func TestSchedule_TakesNoneWhereTheBackupsAreGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.pass(11 * time.Minute)
+		r.expect("at first", 1, 0)
+		gone := func(when string) {
+			t.Helper()
+			r.pass(25 * time.Hour)
+			r.expect(when, 0, 0)
+			for n, s := range r.nodes {
+				if err := s.Refused(); !errors.Is(err, errEmptied) {
+					t.Errorf("%s: node %d refuses for %v", when, n, err)
+				}
+				if _, ok := s.Newest(); ok {
+					t.Errorf("%s: node %d knows the newest backup", when, n)
+				}
+			}
+			if status := r.nodes[0].Status(); !status.Known || status.Failures == 0 || status.Error != errEmptied.Error() || status.Age(time.Now()) < (24*time.Hour).Seconds() {
+				t.Errorf("%s: %+v", when, status)
+			}
+		}
+		if err := os.Rename(r.dir, r.dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		gone("without the directory")
+		for n := range r.nodes {
+			r.end(n)
+			r.start(n, 24*time.Hour)
+		}
+		gone("after a restart")
+		if err := os.Mkdir(r.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		gone("with an empty one")
+		if left, err := os.ReadDir(r.dir); len(left) > 0 || err != nil {
+			t.Errorf("it has %v, %v", left, err)
+		}
+
+		if err := errors.Join(os.Remove(r.dir), os.Rename(r.dir+".away", r.dir)); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(45 * time.Minute)
+		r.expect("with the backups", 2, 0, 0)
+		if err := errors.Join(r.nodes[0].Refused(), r.nodes[1].Refused()); err != nil {
+			t.Error(err)
+		}
+
+		// It is emptied on purpose, and the first backup is taken by hand.
+		if err := os.RemoveAll(r.dir); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(25 * time.Hour)
+		r.expect("in a new directory", 0, 0, 0)
+		if _, _, err := r.keep(t.Context(), r.nodes[0].To, manifestOf("cluster", time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(24*time.Hour + 15*time.Minute)
+		r.expect("a day after one by hand", 2, 0, 0, 0)
+	})
+}
+
+// A backup that was begun before the file system went is not completed without it.
+func TestSchedule_EndsABackupWhereTheOthersAreGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.pass(24*time.Hour + 30*time.Second)
+		r.expect("in the second", 1, 0, 0)
+		if err := os.Rename(r.dir, r.dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(15 * time.Minute)
+		r.expect("without the directory", 0, 0, 0)
+		if status := r.nodes[0].Status(); !strings.Contains(status.Error, errEmptied.Error()) {
+			t.Errorf("%+v", status)
+		}
+	})
+}
+
+// A node goes to another place by its flags.
+func TestSeen_IsOfOnePlace(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "seen")
+	for n, row := range []struct {
+		place   string
+		backups int
+		want    error
+	}{{"a", 0, nil}, {"a", 2, nil}, {"a", 0, errEmptied}, {"b", 0, nil}, {"a", 0, errEmptied}, {"b", 1, nil}, {"a", 0, nil}, {"b", 0, errEmptied}} {
+		if failed, err := (&seen{file: file}).check(row.place, row.backups); failed != nil || !errors.Is(err, row.want) {
+			t.Errorf("%d: %v, %v, want %v", n, failed, err, row.want)
+		}
+	}
+	s := &seen{file: filepath.Join(t.TempDir(), "nowhere", "seen")}
+	if failed, err := s.check("a", 1); failed == nil || err != nil {
+		t.Errorf("%v, %v", failed, err)
+	}
+	if _, err := s.check("a", 0); !errors.Is(err, errEmptied) {
+		t.Error(err)
+	}
 }
 
 // A node that becomes the one to take backups looks at once.

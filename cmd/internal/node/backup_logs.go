@@ -43,7 +43,7 @@ func (n *Node) newLogArchiver(s *schedule) *backup.LogArchiver {
 	}
 	return &backup.LogArchiver{
 		To: s.To, Every: every, Node: n.groups.Name(), Logs: shardLogs{n.groups},
-		Newest: s.Newest, Kept: n.groups.KeptLogs(), Taken: taken, Now: time.Now, Logger: n.cfg.Logger,
+		Newest: s.Newest, Refused: s.Refused, Kept: n.groups.KeptLogs(), Taken: taken, Now: time.Now, Logger: n.cfg.Logger,
 	}
 }
 

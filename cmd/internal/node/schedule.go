@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,6 +27,9 @@ type schedule struct {
 	ended   chan struct{} // closed when nothing runs any more; nil: nothing was begun
 }
 
+// seenFile names in the data directory the place in which this node has seen backups.
+const seenFile = "backups-seen"
+
 // newSchedule returns nil if no backups are scheduled.
 func (n *Node) newSchedule() (*schedule, error) {
 	cfg := n.cfg.Backups
@@ -43,7 +47,7 @@ func (n *Node) newSchedule() (*schedule, error) {
 	}
 	client.Via(s.local.dial)
 	s.Schedule = &backup.Schedule{
-		To: to, Every: cfg.every(), Now: time.Now, Logger: n.cfg.Logger,
+		To: to, Every: cfg.every(), SeenIn: filepath.Join(n.cfg.Data, seenFile), Now: time.Now, Logger: n.cfg.Logger,
 		Cluster: n.groups.ClusterID,
 		Leads: func() (bool, <-chan struct{}) {
 			_, here, changed := n.groups.ShardOwner(storage.DirectoryShard)
@@ -105,6 +109,9 @@ func (s *schedule) wire(now time.Time) *httpapi.BackupStatus {
 	}
 	if status.Error != "" {
 		out.Error = &status.Error
+	} else if refused := s.Refused(); refused != nil { // a node that takes no backups has not tried
+		text := refused.Error()
+		out.Error = &text
 	}
 	out.Log = s.wireLog(now)
 	return out
