@@ -98,6 +98,11 @@ func newBudget(limits *Limits, refused func(string)) *budget {
 // that the part is charged as before, and names the bound. With late, the bytes are
 // the answer to a change that was made already: half the bound more is allowed.
 func (b *budget) raise(c *conn, to, from account, p part, size int, late bool) error {
+	return b.raiseBeside(nil, c, to, from, p, size, late)
+}
+
+// raiseBeside is raise for a connection whose request has a large body, unless held is nil.
+func (b *budget) raiseBeside(held *heldBody, c *conn, to, from account, p part, size int, late bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.owed.to != to || c.owed.from != from {
@@ -107,7 +112,11 @@ func (b *budget) raise(c *conn, to, from account, p part, size int, late bool) e
 	if more <= 0 {
 		return nil
 	}
-	if bound := b.over(&c.owed, more, late); bound != "" {
+	own := c.owed
+	if held != nil {
+		own.bytes[bodyPart] += held.bytes
+	}
+	if bound := b.over(&own, more, late); bound != "" {
 		b.refused(bound)
 		return errBudget(bound, late)
 	}

@@ -58,7 +58,7 @@ func (s *Server) chargeNames(x *exchange) (uncharge func(), err error) {
 		before = held
 	}
 	all := s.atMost(x.account, held, held+names)
-	if err := s.budget.raise(x.conn, to, from, bodyPart, before+all-held, false); err != nil {
+	if err := s.budget.raiseBeside(x.held, x.conn, to, from, bodyPart, before+all-held, false); err != nil {
 		return none, err
 	}
 	return func() { s.budget.lower(x.conn, bodyPart, before) }, nil

@@ -75,6 +75,19 @@ func TestBudget_NamesOfABody(t *testing.T) {
 	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
 }
 
+// A body whose names would take all bytes of the node is let in while nobody else has some.
+func TestBudget_NamesOfABodyByItself(t *testing.T) {
+	t.Parallel()
+	const bound = 4 << 20
+	b := setup(t, func(c *Config) { c.Limits = Limits{Bytes: bound, WorkspaceBytes: bound} })
+	for _, names := range []int{10_000, 20_000, 40_000, 100_000} {
+		if got := b.do(t, "POST", largePath, manyNames(names)); got.StatusCode != 200 {
+			t.Errorf("%d names: %d %s", names, got.StatusCode, got.body)
+		}
+		testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+	}
+}
+
 func mustWorkspace(t *testing.T) [16]byte {
 	t.Helper()
 	id, ok := parseWorkspace([]byte(workspaceID))
