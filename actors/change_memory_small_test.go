@@ -124,3 +124,39 @@ func TestCommand_WithdrawnWhileItWaitsForMemory(t *testing.T) {
 		}
 	})
 }
+
+// A command that waits behind one that waits for memory goes on when the caller of that has left.
+func TestCommand_WaitsNoLongerThanTheCallerOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, fewChanges)
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		errs := make(chan error, 4)
+		for n := range 3 {
+			go func() { errs <- b.bigCommand(workspaceNumber(n+2), time.Minute) }()
+		}
+		synctest.Wait()
+		left := make(chan error, 1)
+		go func() { left <- b.bigCommand(workspaceNumber(1), time.Second) }()
+		synctest.Wait()
+		go func() {
+			_, err := b.count(workspaceNumber(1))
+			errs <- err
+		}()
+		synctest.Wait()
+		if n := b.local.proposed.Load(); n != 3 {
+			t.Errorf("%d changes are on their way, want the three large ones", n)
+		}
+		wantOutcome(t, <-left, "not_applied")
+		synctest.Wait()
+		if n := b.local.proposed.Load(); n != 4 {
+			t.Errorf("%d changes are on their way, want the three large ones and the small one", n)
+		}
+		b.local.release()
+		for range 4 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

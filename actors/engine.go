@@ -359,6 +359,9 @@ func (e *Engine) send(req *tracker.Request, op *tracker.Op, in any) (tracker.Rep
 	if !done {
 		e.stats.refused[refusedLate].Add(1)
 		req.Spent.Queue += time.Since(sent) // or in a batch: the actor still has the call
+		if c.isWithdrawn() {
+			e.root.Send(h.pid, withdrawn{})
+		}
 		return tracker.Reply{}, err
 	}
 	reply, err, unproven := c.reply, c.err, c.unproven

@@ -43,6 +43,8 @@ type (
 	// flush closes the open batch. The actor sends it to itself after the first command
 	// of a batch, so that commands already in the mailbox join the batch.
 	flush struct{}
+	// withdrawn reports that the caller of a command has withdrawn it.
+	withdrawn struct{}
 	// lost reports that the shard is no longer owned. Its sender holds the latch.
 	lost struct{}
 	// overdue reports that lostWait has passed since the shard was lost.
@@ -77,6 +79,8 @@ func (w *workspaceActor) Receive(ctx actor.Context) {
 			w.memory.granted()
 			w.runWaiting()
 		}
+	case withdrawn:
+		w.passWithdrawn()
 	case lost:
 		w.lose()
 	case overdue:
@@ -104,11 +108,6 @@ func (w *workspaceActor) accept(c *call) {
 		w.refuse(c, errNotServed())
 	case w.proposal != nil, w.memory.turn != nil:
 		w.waiting = append(w.waiting, c)
-		if w.memory.turn != nil && w.waiting[0].isWithdrawn() {
-			// The others don't wait for what it needed.
-			w.memory.giveUp()
-			w.runWaiting()
-		}
 	case w.h.doubtful:
 		w.waiting = append(w.waiting, c)
 		w.resolveDoubt()
@@ -116,6 +115,14 @@ func (w *workspaceActor) accept(c *call) {
 		w.waiting = append(w.waiting, c)
 	default:
 		w.memory.giveNext() // the command did not run
+	}
+}
+
+// passWithdrawn has the commands go on that wait behind a withdrawn one for the memory that it needed.
+func (w *workspaceActor) passWithdrawn() {
+	if w.memory.turn != nil && len(w.waiting) > 0 && w.waiting[0].isWithdrawn() {
+		w.memory.giveUp()
+		w.runWaiting()
 	}
 }
 
