@@ -62,21 +62,30 @@ func (c *peerClocks) forget(node string) {
 	delete(c.samples, node)
 }
 
-// since counts the nodes whose clocks agree with this node's and those whose clocks differ, by exchanges
-// that began after a moment, and all other nodes.
-func (c *peerClocks) since(moment time.Time) (agree, differ, others int) {
+// judge counts the nodes whose clocks agree with this node's clock after it has changed, and those whose clocks
+// agree with it as it was before, by exchanges that began after a moment. An exchange before the moment counts if
+// it showed that the clock was wrong by as much as it has changed. judge returns the number of all other
+// nodes, too.
+func (c *peerClocks) judge(moment time.Time, change time.Duration) (after, before, others int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.samples {
+		now, then := s.ahead, s.ahead+change
+		past := !s.began.After(moment)
+		if past {
+			now, then = s.ahead-change, s.ahead
+		}
+		agrees := now.Abs() <= clockTolerance
+		differed := then.Abs() > clockTolerance
 		switch {
-		case !s.began.After(moment):
-		case s.ahead > clockTolerance || s.ahead < -clockTolerance:
-			differ++
-		default:
-			agree++
+		case past && (moment.Sub(s.at) > clockMemory || !differed || !agrees):
+		case agrees && now.Abs() <= then.Abs():
+			after++
+		case !differed:
+			before++
 		}
 	}
-	return agree, differ, len(c.samples)
+	return after, before, len(c.samples)
 }
 
 // isOff reports whether this node's clock differs from those of most others that answer.

@@ -27,11 +27,16 @@ type servingClock struct {
 	ahead atomic.Int64 // of the time that is served by, compared with the monotonic clock
 	held  atomic.Bool  // the time of day has jumped, and the jump is not followed
 
-	mu    sync.Mutex // held while a jump is judged
-	to    int64      // what ahead would be after the jump
-	since time.Time  // when the jump was noticed
-	wrong bool       // the other nodes said that the jump is wrong
+	mu     sync.Mutex    // held while a jump is judged
+	to     int64         // what ahead would be after the jump
+	since  time.Time     // when the jump was noticed
+	asked  int64         // when the time was asked for last, by the monotonic clock
+	waited time.Duration // for other nodes, without the times in which this process was paused
+	wrong  bool          // other nodes said that the jump is wrong
 }
+
+// judgeTime is how long a node waits for others to say whether a jump is right.
+const judgeTime = 10 * heartbeatInterval
 
 // clockDrift is the least change of the time of day that ahead follows. It only keeps ahead from being
 // written at each reading.
@@ -85,17 +90,19 @@ func (c *servingClock) judge() time.Time {
 		return t
 	}
 	if !c.held.Load() || isJump(to-c.to) { // this one is new
-		c.to, c.since, c.wrong = to, t, false
+		c.to, c.since, c.waited, c.wrong = to, t, 0, false
+	} else {
+		c.waited += min(time.Duration(monotonic-c.asked), heartbeatInterval)
 	}
-	agree, differ, others := c.peers.since(c.since)
-	heard := agree + differ
-	c.wrong = c.wrong || heard >= clockWitnesses && differ > heard/2
-	confirmed := heard >= clockWitnesses && agree > heard/2
-	unheard := !c.wrong && t.Sub(c.since) > clockMemory
-	if others < clockWitnesses || confirmed || unheard {
+	c.asked = monotonic
+	after, before, others := c.peers.judge(c.since, time.Duration(to-known))
+	c.wrong = c.wrong || before > after
+	// The first answer may be that of the only other node whose clock is wrong, too.
+	confirmed := after > before && (after > others/2 || c.waited > 2*heartbeatInterval)
+	if others == 0 || confirmed || !c.wrong && c.waited > judgeTime {
 		c.held.Store(false)
 		c.ahead.Store(to)
-		c.logger.Warn("the time of day of this node has jumped", "by", time.Duration(to-known).Round(time.Millisecond), "confirmed", confirmed)
+		c.logger.Warn("the time of day of this node has jumped", "by", time.Duration(to-known).Round(time.Millisecond), "nodes_that_agree", after)
 		return t
 	}
 	if !c.held.Swap(true) {
