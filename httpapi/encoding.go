@@ -166,9 +166,7 @@ func (s *Server) encode(x *exchange) (varies bool) {
 	case to == codingNone:
 		return true
 	case head: // the size of the content is left out, because only compressing would tell it
-		if old := response.SwapBody(nil); cap(old) <= keptBuffer {
-			x.packed = old[:0]
-		}
+		response.SwapBody(nil)
 		header.Del(fasthttp.HeaderContentLength)
 	case x.constant != nil:
 		packed, err := x.constant.in(s.encoders, to)
@@ -190,13 +188,16 @@ func (s *Server) encode(x *exchange) (varies bool) {
 func (s *Server) pack(x *exchange, to coding) bool {
 	response := &x.ctx.Response
 	plain := response.Body()
-	packed, err := s.encoders.append(x.packed[:0], plain, to)
-	x.packed = packed
+	other := s.answers.get()
+	packed, err := s.encoders.append(other.bytes[:0], plain, to)
+	other.bytes = packed
 	if err != nil || len(packed) >= len(plain) {
+		s.answers.put(other)
 		return false
 	}
-	// The response has its own buffer for what is written, and takes this one instead.
-	x.packed = response.SwapBody(packed)[:0]
+	s.answers.put(x.answer)
+	x.answer = other
+	response.SetBodyRaw(packed)
 	if x.conn != nil {
 		s.budget.lower(x.conn, answerPart, cap(packed))
 	}

@@ -308,9 +308,11 @@ func BenchmarkEncode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	l := s.newListener(nil, 1)
 	for _, accept := range []string{"none", "gzip", "zstd"} {
 		b.Run(accept, func(b *testing.B) {
 			var ctx fasthttp.RequestCtx
+			ctx.Init2(&conn{Conn: &net.TCPConn{}, owner: l}, nil, false) // it returns the buffers
 			ctx.Request.Header.SetMethod("GET")
 			ctx.Request.SetRequestURI(things)
 			ctx.Request.Header.Set("Authorization", "Bearer "+token)

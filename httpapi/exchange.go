@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// keptBuffer is the largest buffer an exchange keeps for the next request.
+	// keptBuffer is the largest buffer that is kept for another request.
 	keptBuffer = 64 << 10
 	// maxRequestID bounds a caller's X-Request-Id.
 	maxRequestID = 128
@@ -35,8 +35,8 @@ type exchange struct {
 	binder binder
 	body   []byte
 	text   []byte
-	// packed is the buffer that the answer is compressed into.
-	packed []byte
+	// answer is the buffer that was lent for the answer; nil: none.
+	answer *answerBuffer
 	// constant is the answer if it never changes.
 	constant *constantBody
 	// read says that the body was read to its end, and lost is the error if it can't be.
@@ -123,7 +123,7 @@ func (s *Server) release(x *exchange) {
 		waiting.Leave()
 		x.resumed = nil
 	}
-	x.lost = nil
+	x.lost, x.answer = nil, nil
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.looked, x.parked = nil, nil, nil, "", false, false, false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
 	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
@@ -134,9 +134,6 @@ func (s *Server) release(x *exchange) {
 	x.binder.faults = tracker.Faults{}
 	if cap(x.body) > keptBuffer {
 		x.body = nil
-	}
-	if cap(x.packed) > keptBuffer {
-		x.packed = nil
 	}
 	s.exchanges.Put(x)
 }

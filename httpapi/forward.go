@@ -304,7 +304,11 @@ func (t *forwarding) send(node string) bool {
 	case t.waits > 0 && x.conn != nil:
 		began, err = t.askWaiting(conn)
 	default:
+		x.ctx.Response.SwapBody(s.lend(x))
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
+	}
+	if body := x.ctx.Response.SwapBody(nil); err == nil && len(body) > 0 {
+		x.sendLent(body)
 	}
 	took := s.now().Sub(asked)
 	x.forwarded += took

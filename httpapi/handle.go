@@ -41,7 +41,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.metrics.unmatched.observe(ctx.Response.StatusCode(), x.start)
 	}
 	if x.conn != nil {
-		x.conn.answered = true
+		x.conn.answered, x.conn.answer = true, x.answer
 		x.conn.ends(x.start)
 	}
 	s.release(x)
@@ -263,8 +263,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		return s.conclude(x, &reply, err)
 	}
 	if rt.Op.Kind == tracker.Query {
-		// The buffer of fasthttp's response: what is built in it is sent from it.
-		req.Buf = x.ctx.Response.SwapBody(nil)[:0]
+		req.Buf = s.lend(x)
 	}
 	reply, err := s.engine().Do(req, rt.Op, in)
 	x.spent = req.Spent

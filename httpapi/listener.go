@@ -167,6 +167,9 @@ type conn struct {
 	owes     atomic.Bool
 	answered bool
 	payer    payer
+	// answer is the buffer that the last answer is sent from; nil: none. Owned by the
+	// connection's goroutine.
+	answer *answerBuffer
 
 	// parked is the request that waits on the connection; nil: none.
 	parked atomic.Pointer[parked]
@@ -228,6 +231,8 @@ func (c *conn) Read(p []byte) (int, error) {
 // taken notes that the client has taken the last answer.
 func (c *conn) taken() {
 	c.answered = false
+	c.owner.server.answers.put(c.answer)
+	c.answer = nil
 	c.owner.server.budget.releaseAll(c)
 }
 

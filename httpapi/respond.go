@@ -66,9 +66,6 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		x.describeLines()
 	}
 	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {
-		if x.query.Buf != nil {
-			response.SwapBody(x.query.Buf[:0]) // kept for the next answer
-		}
 		return nil
 	}
 	if err := s.chargeAnswer(x, reply.Body, x.route.Op.Kind != tracker.Query); err != nil {
@@ -85,8 +82,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		response.Header.SetContentTypeBytes(d.media)
 	}
 	if x.route.Op.Kind == tracker.Query && !x.route.Op.LongPoll {
-		// The body is sent without a copy, and its memory becomes the next request's Buf.
-		response.SwapBody(reply.Body)
+		x.sendLent(reply.Body)
 	} else {
 		response.SetBodyRaw(reply.Body)
 	}

@@ -28,6 +28,7 @@ type Server struct {
 	metrics     *metrics
 	load        *load
 	exchanges   sync.Pool
+	answers     answerBuffers
 	forwardings sync.Pool // *forwarding
 	now         func() time.Time
 	// smallestBody is the smallest limit on a body that a route has, in bytes.

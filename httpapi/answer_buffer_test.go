@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"bufio"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
+)
+
+// A connection that has nothing to do keeps no large answer, whatever its bytes were made
+// for. Not parallel: it measures memory.
+func TestAnswers_IdleConnectionsKeepNone(t *testing.T) {
+	const size, clients = 4 << 20, 16
+	large := make([]byte, size)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range large {
+		large[i] = byte(' ' + random.IntN(95)) // hardly smaller when it is compressed
+	}
+	answer := func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+		return tracker.Reply{Body: append(req.Buf[:0], large...)}, nil
+	}
+	own := setup(t)
+	own.engine.set(answer)
+	a := newAtlas("owner")
+	a.join(t, "owner").engine.set(answer)
+	other := a.join(t, "other")
+	for name, c := range map[string]struct {
+		of      *bundle
+		method  string
+		headers string
+	}{
+		"a query":                           {own, "GET", ""},
+		"a compressed query":                {own, "GET", "Accept-Encoding: gzip\r\n"},
+		"a change":                          {own, "POST", "Content-Length: 13\r\n"},
+		"a compressed change":               {own, "POST", "Content-Length: 13\r\nAccept-Encoding: zstd\r\n"},
+		"another node's query":              {other, "GET", ""},
+		"another node's change, compressed": {other, "POST", "Content-Length: 13\r\nAccept-Encoding: gzip\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := heapInUse()
+			request := c.method + " " + things + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token + "\r\n" + c.headers + "\r\n"
+			if c.method == "POST" {
+				request += `{"title":"t"}`
+			}
+			for range clients {
+				takeAnswer(t, c.of.addr, request)
+			}
+			var kept int64
+			for within := time.Now().Add(10 * time.Second); ; {
+				if kept = heapInUse() - before; kept < size*clients/4 || time.Now().After(within) {
+					break
+				}
+			}
+			if kept >= size*clients/4 {
+				t.Errorf("%d idle connections keep %d bytes", clients, kept)
+			}
+		})
+	}
+}
+
+// takeAnswer sends a request on a connection that stays open, and takes the answer.
+func takeAnswer(t *testing.T, addr, request string) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	a, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
+		t.Fatalf("%d, %v", a.StatusCode, err)
+	}
+	_ = a.Body.Close()
+}
+
+// heapInUse returns the bytes of the heap that are in use. What pools keep for the next
+// cycle of the garbage collector is freed before.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// The bytes of an answer that another node gave count until the client has taken them.
+func TestAnswers_OfAnotherNodeAreCharged(t *testing.T) {
+	t.Parallel()
+	const page = 8 << 20
+	a := newAtlas("owner")
+	a.join(t, "owner").engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{Body: []byte(strings.Repeat("x", page))}, nil
+	})
+	b := a.join(t, "other", func(c *Config) { c.WriteTimeout = time.Minute })
+	c := slow(t, b.addr)
+	if _, err := io.WriteString(c, "GET "+things+" HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the answer in flight", func() bool { return b.budget.all.Load() >= page })
+	_ = c.Close()
+	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+}
