@@ -41,7 +41,7 @@ type Schedule struct {
 	// refused is set while nothing may be written to the archive. Guarded by mu.
 	refused error
 
-	seen seen // owned by Run
+	seen seen // owned by Run, and by Take while that runs
 }
 
 // Status is what a node knows of the backups of its cluster.
