@@ -14,6 +14,9 @@ type Limits struct {
 	// AnonymousBytes those of all callers without a valid credential, and
 	// AddressBytes those of such callers at one address.
 	Bytes, WorkspaceBytes, AnonymousBytes, AddressBytes int64
+	// IdleConnections is the number of idle connections from which on those that were idle
+	// longest are closed.
+	IdleConnections int
 	// AddressConnections bounds the connections of an address. Trusted proxies have
 	// no such bound.
 	AddressConnections int
@@ -36,6 +39,7 @@ const (
 	boundWorkspaceBytes = "--workspace-bytes-in-flight"
 	boundAnonymousBytes = "--anonymous-bytes-in-flight"
 	boundConnections    = "--max-connections"
+	boundIdle           = "--memory"
 	boundAddressConns   = "--address-connections"
 	boundAddressWaiting = "--address-waiting"
 	boundOnboarding     = "--onboarding-rate"

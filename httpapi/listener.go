@@ -45,6 +45,7 @@ type listener struct {
 	closing   int                // connections that are closed, and still among conns
 	turned    int                // connections that only get the answer that the node is full
 	futile    time.Time          // until then there is no connection to close
+	fewIdle   time.Time          // until then there are not too many idle connections
 }
 
 func (s *Server) newListener(ln net.Listener, limit int) *listener {

@@ -14,6 +14,10 @@ import (
 // closed, those of callers without a valid credential first. If that frees none,
 // half of the last places are for known callers, the other half for the operator.
 // Health checks are answered on any of them.
+//
+// An idle connection has buffers, and one whose request waits has none. So idle
+// connections have a limit of their own, beyond which those that were idle longest are
+// closed. A new connection is accepted all the same.
 
 // kept is the kind of requests that a connection is reserved for.
 type kept uint8
@@ -55,14 +59,9 @@ func (l *listener) admit(inner net.Conn) *conn {
 		back = l.limit / backPart
 	}
 	n := len(l.conns) - l.closing
-	var closed []*conn
-	if back > 0 && n >= l.limit-back && !now.Before(l.futile) {
-		if closed = l.idlest(max(1, l.limit/closedPart)); len(closed) == 0 {
-			l.futile = now.Add(futile)
-		}
-		l.closing += len(closed)
-		n -= len(closed)
-	}
+	full := back > 0 && n >= l.limit-back
+	closed := l.makeRoom(n, full, now)
+	n -= len(closed)
 	counted := l.shares != nil && l.shares.AddressConnections > 0 && from.IsValid() && !c.proxy
 	switch {
 	case n >= l.limit && l.peers:
@@ -93,11 +92,33 @@ func (l *listener) admit(inner net.Conn) *conn {
 	}
 	l.mu.Unlock()
 
+	bound := boundIdle
+	if full {
+		bound = boundConnections
+	}
 	for _, old := range closed {
-		l.server.metrics.refuse(boundConnections)
+		l.server.metrics.refuse(bound)
 		_ = cut(old.Conn) // its goroutine sees that, and forgets it
 	}
 	return c
+}
+
+// makeRoom chooses connections to close where there are n, and marks them. full says that
+// the last places are reached.
+func (l *listener) makeRoom(n int, full bool, now time.Time) (closed []*conn) {
+	switch {
+	case l.shares == nil:
+	case full && !now.Before(l.futile):
+		if closed = l.idlest(full); len(closed) == 0 {
+			l.futile = now.Add(futile)
+		}
+	case !full && l.shares.IdleConnections > 0 && n >= l.shares.IdleConnections && !now.Before(l.fewIdle):
+		if closed = l.idlest(full); len(closed) == 0 {
+			l.fewIdle = now.Add(futile)
+		}
+	}
+	l.closing += len(closed)
+	return closed
 }
 
 // forget takes a connection out. The caller holds no lock.
@@ -124,14 +145,15 @@ func (l *listener) forget(c *conn) {
 
 // idlest chooses connections to close, and marks them: those without a valid
 // credential whose last request began longest ago, busy or not, and if all of these
-// are new and few, idle ones of known callers.
-func (l *listener) idlest(most int) []*conn {
+// are new and few, idle ones of known callers. Unless the last places are reached, it
+// chooses only if there are too many idle ones, and of these.
+func (l *listener) idlest(full bool) []*conn {
 	var strangers, stale, idle []*conn
 	before := time.Now().Add(-credentialWait).UnixNano()
 	for c := range l.conns {
 		since := c.since.Load()
 		switch {
-		case c.closing || c.refusal != nil:
+		case c.closing || c.refusal != nil || !full && since < 0:
 		case !c.known.Load() && !c.proxy:
 			strangers = append(strangers, c)
 			if max(since, -since) < before {
@@ -143,8 +165,11 @@ func (l *listener) idlest(most int) []*conn {
 	}
 	chosen := idle
 	switch {
+	case !full && len(strangers)+len(idle) < l.shares.IdleConnections:
+		return nil
 	case len(stale) > 0:
 		chosen = stale
+	case !full:
 	case len(strangers) > l.limit/2 || len(idle) == 0:
 		chosen = strangers
 	}
@@ -154,7 +179,7 @@ func (l *listener) idlest(most int) []*conn {
 		since[c] = max(c.since.Load(), -c.since.Load())
 	}
 	slices.SortFunc(chosen, func(a, b *conn) int { return cmp.Compare(since[a], since[b]) })
-	chosen = chosen[:min(most, len(chosen))]
+	chosen = chosen[:min(max(1, l.limit/closedPart), len(chosen))]
 	for _, c := range chosen {
 		c.closing = true
 	}

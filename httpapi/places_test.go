@@ -99,6 +99,52 @@ func TestPlaces_IdleStrangersGiveWay(t *testing.T) {
 	}
 }
 
+// Of more idle connections than there is memory for, those idle longest are closed. Those
+// whose requests wait don't count, and stay.
+func TestPlaces_TooManyIdle(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	b := setup(t, func(c *Config) { c.MaxConnections, c.Limits.IdleConnections = 2000, most })
+	all := sleepy(b, 0)
+	var sleepers []*sleeper
+	var waiting []*bufio.Reader
+	for range 2 * most {
+		c, r := dial(t, b.addr)
+		if _, err := io.WriteString(c, takeRequest("w")); err != nil {
+			t.Fatal(err)
+		}
+		sleepers, waiting = append(sleepers, <-all), append(waiting, r)
+	}
+	open := func() *bufio.Reader {
+		c, r := dial(t, b.addr)
+		if a := ask(t, c, r, things, token); a.StatusCode != 200 {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		return r
+	}
+	first := open()
+	for range most - 1 {
+		open()
+	}
+	if n := b.refusals(t, boundIdle); n != 0 {
+		t.Errorf("%v of %d idle connections were closed", n, most)
+	}
+	testkit.Eventually(t, "idle connections to be closed", func() bool {
+		open() // how many are idle is not counted each time
+		return b.refusals(t, boundIdle) > 0
+	})
+	if n := b.connections(); n > 1000 {
+		t.Errorf("idle connections are closed once there are %v", n)
+	}
+	if _, err := first.ReadByte(); err != io.EOF {
+		t.Errorf("the connection that was idle longest: %v", err)
+	}
+	for i, s := range sleepers {
+		(<-s.armed)()
+		wantBody(t, waiting[i], 200, `{"id":"w"}`)
+	}
+}
+
 // Where nothing can be closed the last places are for known callers, and the very
 // last for the operator.
 func TestPlaces_KeptBack(t *testing.T) {

@@ -48,6 +48,10 @@ const (
 	// credential, takes some 40 KiB at most.
 	connectionMemory = 28 << 10
 	restMemory       = 64 * mebibyte
+	// idleMemory is the memory for which a node keeps one more connection that is idle, beyond restMemory.
+	// Such a connection takes some 33 KiB. With more of them the garbage collector would run all the time,
+	// because it frees nothing of theirs.
+	idleMemory = 48 << 10
 )
 
 // limits gives the bounds with their defaults.
@@ -71,6 +75,7 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 	}
 	// With a proxy on the machine that is not named, all clients have one address.
 	addresses := !loopback(c.HTTP) || len(s.TrustedProxies) > 0
+	l.IdleConnections = int((max(c.memory(), minMemory) - restMemory) / idleMemory)
 	connections := int((max(c.memory(), minMemory) - restMemory) / connectionMemory)
 	if c.exposed() {
 		connections = min(connections, 16_384)

@@ -85,18 +85,22 @@ func TestConfig_Connections(t *testing.T) {
 		http                        string
 		memory                      uint64 // MiB; 0: the default
 		connections, address, waits int
+		idle                        int
 	}{
-		{":8080", 128, 2340, 292, 146},
-		{":8080", 256, 7021, 877, 438},
-		{":8080", 0, 16_384, 2048, 1024},
-		{":8080", 12 << 10, 16_384, 2048, 1024},
-		{"127.0.0.1:8080", 128, 4680, 0, 0},
-		{"127.0.0.1:8080", 0, 32_768, 0, 0},
-		{"127.0.0.1:8080", 12 << 10, 32_768, 0, 0},
+		{":8080", 128, 2340, 292, 146, 1365},
+		{":8080", 256, 7021, 877, 438, 4096},
+		{":8080", 0, 16_384, 2048, 1024, 9557},
+		{":8080", 12 << 10, 16_384, 2048, 1024, 260_778},
+		{"127.0.0.1:8080", 128, 4680, 0, 0, 1365},
+		{"127.0.0.1:8080", 0, 32_768, 0, 0, 9557},
+		{"127.0.0.1:8080", 12 << 10, 32_768, 0, 0, 260_778},
 	} {
 		c := sane()
 		c.HTTP, c.Memory = row.http, row.memory<<20
-		s, _, err := c.limits()
+		s, l, err := c.limits()
+		if l.IdleConnections != row.idle {
+			t.Errorf("%s with %d MiB: %d idle connections", row.http, row.memory, l.IdleConnections)
+		}
 		if err != nil || s.MaxConnections != row.connections || s.AddressConnections != row.address || s.AddressWaiting != row.waits {
 			t.Errorf("%s with %d MiB: %+v, %v", row.http, row.memory, s, err)
 		}
