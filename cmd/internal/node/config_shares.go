@@ -51,7 +51,7 @@ const (
 	// idleMemory is the memory for which a node keeps one more connection that is idle, beyond restMemory.
 	// Such a connection takes some 33 KiB. With more of them the garbage collector would run all the time,
 	// because it frees nothing of theirs.
-	idleMemory = 48 << 10
+	idleMemory = 44 << 10
 )
 
 // limits gives the bounds with their defaults.
