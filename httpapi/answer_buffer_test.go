@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"switchyard/actors/tracker"
 	"switchyard/internal/testkit"
 )
@@ -113,4 +115,56 @@ func TestAnswers_OfAnotherNodeAreCharged(t *testing.T) {
 	testkit.Eventually(t, "the answer in flight", func() bool { return b.budget.all.Load() >= page })
 	_ = c.Close()
 	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+}
+
+// A page of a list is built in the buffer of an earlier one. A small answer takes no large buffer.
+func TestAnswers_PagesUseBuffersAgain(t *testing.T) {
+	t.Parallel()
+	s, err := newServer(Config{Engine: benchEngine{}}, fakeRoutes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx fasthttp.RequestCtx
+	r := &route{}
+	send := func(body int) (lent, kept int) {
+		x := &exchange{ctx: &ctx, route: r}
+		b := s.lend(x)
+		s.sendLent(x, append(b, make([]byte, body)...))
+		if got := len(ctx.Response.Body()); got != body {
+			t.Errorf("%d bytes are sent of %d", got, body)
+		}
+		s.answers.put(x.answer)
+		return cap(b), cap(x.answer.bytes)
+	}
+	const page = 150 << 10
+	again := 0
+	for range 50 { // the pool may lose some
+		if lent, _ := send(page); lent >= page {
+			again++
+		}
+		send(100) // the last page of a list, for example
+	}
+	if again == 0 {
+		t.Error("no page is built in a buffer of one before")
+	}
+	for _, size := range []int{1000, 20 << 10, 1000} {
+		for range 50 {
+			send(page)
+			if _, kept := send(size); kept > keptBuffer {
+				t.Errorf("an answer of %d bytes keeps %d", size, kept)
+			}
+		}
+		for range largeAnswers {
+			send(size)
+		}
+		if lent, _ := send(size); lent > keptBuffer {
+			t.Errorf("an answer behind many of %d bytes is built in %d", size, lent)
+		}
+	}
+	for range 50 {
+		send(keptAnswer + 1)
+		if lent, _ := send(page); lent > keptAnswer {
+			t.Errorf("a buffer of %d bytes was kept", lent)
+		}
+	}
 }

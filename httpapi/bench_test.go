@@ -26,26 +26,28 @@ func BenchmarkGetRoute(b *testing.B) {
 		ln := loopback(b)
 		go server.Serve(ln) //nolint:errcheck // ends with the listener
 		b.Cleanup(func() { _ = server.Shutdown() })
-		roundTrips(b, ln, get)
+		roundTrips(b, ln, get, len(nineHundred))
 	})
-	b.Run("route", func(b *testing.B) {
-		s, err := newServer(Config{Engine: benchEngine{}}, fakeRoutes())
-		if err != nil {
-			b.Fatal(err)
-		}
-		ln := loopback(b)
-		go s.Serve(ln) //nolint:errcheck // ends with the listener
-		b.Cleanup(func() { _ = s.Shutdown(b.Context()) })
-		roundTrips(b, ln, get)
-	})
+	for name, body := range map[string][]byte{"route": nineHundred, "page": bytes.Repeat(nineHundred, 128)} {
+		b.Run(name, func(b *testing.B) {
+			s, err := newServer(Config{Engine: benchEngine{body}}, fakeRoutes())
+			if err != nil {
+				b.Fatal(err)
+			}
+			ln := loopback(b)
+			go s.Serve(ln) //nolint:errcheck // ends with the listener
+			b.Cleanup(func() { _ = s.Shutdown(b.Context()) })
+			roundTrips(b, ln, get, len(body))
+		})
+	}
 }
 
-type benchEngine struct{}
+type benchEngine struct{ body []byte }
 
 func (benchEngine) Admit(*tracker.Request, *tracker.Op) error { return nil }
 
-func (benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
-	return tracker.Reply{Body: append(req.Buf[:0], nineHundred...), ETag: `"17"`}, nil
+func (e benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+	return tracker.Reply{Body: append(req.Buf[:0], e.body...), ETag: `"17"`}, nil
 }
 
 func (benchEngine) Export(*tracker.Request, *tracker.Op, any) (tracker.Lines, error) {
@@ -73,7 +75,7 @@ func loopback(b *testing.B) net.Listener {
 
 // roundTrips sends a request over and over, sixteen to a write, so that the
 // servers' work is measured more than the kernel's.
-func roundTrips(b *testing.B, ln net.Listener, request string) {
+func roundTrips(b *testing.B, ln net.Listener, request string, size int) {
 	c, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		b.Fatal(err)
@@ -94,7 +96,7 @@ func roundTrips(b *testing.B, ln net.Listener, request string) {
 			b.Fatal(err)
 		}
 	}
-	if len(resp.Body()) != len(nineHundred) {
+	if len(resp.Body()) != size {
 		b.Fatalf("got %d %s", resp.StatusCode(), resp.Body())
 	}
 }
@@ -122,7 +124,7 @@ func BenchmarkBindCreateIssue(b *testing.B) {
 // to those of the answer, beside the same operation at its own path: what the protocol's
 // library costs.
 func BenchmarkSessionTools(b *testing.B) {
-	s, err := newServer(Config{Engine: benchEngine{}}, []Route{
+	s, err := newServer(Config{Engine: benchEngine{nineHundred}}, []Route{
 		{"GET", "/w/{organizationId}/issues/{id}", tracker.IssueByID},
 		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools},
 	})

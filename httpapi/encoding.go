@@ -188,7 +188,7 @@ func (s *Server) encode(x *exchange) (varies bool) {
 func (s *Server) pack(x *exchange, to coding) bool {
 	response := &x.ctx.Response
 	plain := response.Body()
-	other := s.answers.get()
+	other := s.answers.get(len(plain) > keptBuffer)
 	packed, err := s.encoders.append(other.bytes[:0], plain, to)
 	other.bytes = packed
 	if err != nil || len(packed) >= len(plain) {

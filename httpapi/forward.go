@@ -308,7 +308,7 @@ func (t *forwarding) send(node string) bool {
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
 	}
 	if body := x.ctx.Response.SwapBody(nil); err == nil && len(body) > 0 {
-		x.sendLent(body)
+		s.sendLent(x, body)
 	}
 	took := s.now().Sub(asked)
 	x.forwarded += took

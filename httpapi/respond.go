@@ -82,7 +82,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		response.Header.SetContentTypeBytes(d.media)
 	}
 	if x.route.Op.Kind == tracker.Query && !x.route.Op.LongPoll {
-		x.sendLent(reply.Body)
+		s.sendLent(x, reply.Body)
 	} else {
 		response.SetBodyRaw(reply.Body)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
@@ -41,6 +42,7 @@ type route struct {
 	changes     bool     // takes an Idempotency-Key
 	dialect     *dialect // nil: the service's own
 	inputs      sync.Pool
+	large       atomic.Int32 // above 0: one of the last answers took more than keptBuffer; see lend
 	// direct answers without an operation; health is set for the checks of the node's
 	// health.
 	direct func(*exchange) error

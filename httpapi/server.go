@@ -85,7 +85,8 @@ func New(cfg Config) (*Server, error) { return newServer(cfg, Routes()) }
 func newServer(cfg Config, routes []Route) (*Server, error) {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, ids: newRequestIDs(), now: time.Now,
+		answers: answerBuffers{large: make(chan *answerBuffer, largeKept)},
+		cfg:     cfg, ids: newRequestIDs(), now: time.Now,
 		parked: map[*parked]struct{}{}, streams: map[ending]*time.Timer{},
 	}
 	s.load = newLoad(s.now())

@@ -23,7 +23,7 @@ func BenchmarkTraces(b *testing.B) {
 		ratio float64
 	}{{"off", -1}, {"0", 0}, {"0.01", 0.01}, {"1", 1}} {
 		b.Run(row.name, func(b *testing.B) {
-			cfg := Config{Engine: benchEngine{}, Slow: time.Second}
+			cfg := Config{Engine: benchEngine{nineHundred}, Slow: time.Second}
 			if row.ratio >= 0 {
 				provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithBatcher(discarding{}))
 				b.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(b.Context())) })
@@ -36,7 +36,7 @@ func BenchmarkTraces(b *testing.B) {
 			ln := loopback(b)
 			go s.Serve(ln) //nolint:errcheck // ends with the listener
 			b.Cleanup(func() { _ = s.Shutdown(context.WithoutCancel(b.Context())) })
-			roundTrips(b, ln, get)
+			roundTrips(b, ln, get, len(nineHundred))
 		})
 	}
 }
