@@ -64,11 +64,12 @@ func (c *peerClocks) forget(node string) {
 
 // judge counts the nodes whose clocks agree with this node's clock after it has changed, and those whose clocks
 // agree with it as it was before, by exchanges that began after a moment. An exchange before the moment counts if
-// it showed that the clock was wrong by as much as it has changed. judge returns the number of all other
-// nodes, too.
+// it showed that the clock was wrong by as much as it has changed. No exchange counts for longer than clockMemory.
+// judge returns the number of all other nodes, too.
 func (c *peerClocks) judge(moment time.Time, change time.Duration) (after, before, others int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	at := c.now()
 	for _, s := range c.samples {
 		now, then := s.ahead, s.ahead+change
 		past := !s.began.After(moment)
@@ -78,7 +79,7 @@ func (c *peerClocks) judge(moment time.Time, change time.Duration) (after, befor
 		agrees := now.Abs() <= clockTolerance
 		differed := then.Abs() > clockTolerance
 		switch {
-		case past && (moment.Sub(s.at) > clockMemory || !differed || !agrees):
+		case at.Sub(s.at) > clockMemory, past && (!differed || !agrees):
 		case agrees && now.Abs() <= then.Abs():
 			after++
 		case !differed:

@@ -32,7 +32,7 @@ type servingClock struct {
 	since  time.Time     // when the jump was noticed
 	asked  int64         // when the time was asked for last, by the monotonic clock
 	waited time.Duration // for other nodes, without the times in which this process was paused
-	wrong  bool          // other nodes said that the jump is wrong
+	wrong  bool          // most of those that said something said that the jump is wrong
 }
 
 // judgeTime is how long a node waits for others to say whether a jump is right.
@@ -96,7 +96,12 @@ func (c *servingClock) judge() time.Time {
 	}
 	c.asked = monotonic
 	after, before, others := c.peers.judge(c.since, time.Duration(to-known))
-	c.wrong = c.wrong || before > after
+	if after+before > 0 {
+		if before <= after && c.wrong { // they have changed their minds, and may do so again
+			c.waited = 0
+		}
+		c.wrong = before > after
+	}
 	// The first answer may be that of the only other node whose clock is wrong, too.
 	confirmed := after > before && (after > others/2 || c.waited > 2*heartbeatInterval)
 	if others == 0 || confirmed || !c.wrong && c.waited > judgeTime {

@@ -188,3 +188,42 @@ func TestServingClock_JumpsTwice(t *testing.T) {
 	j.hear("0", 2*time.Hour)
 	j.want(t, "both agree", 2*time.Hour)
 }
+
+// A node that has said that a jump is wrong, and answers no more, does not outweigh one that answers.
+func TestServingClock_TheOneThatContradictedIsGone(t *testing.T) {
+	t.Parallel()
+	j := newJumpingClock(2)
+	j.jumped = time.Hour
+	j.want(t, "at once", 0)
+	j.hear("0", 0)
+	j.hear("1", 0)
+	j.want(t, "both differ", 0)
+	j.monotonic += 2 * clockMemory // node 1 is down
+	j.hear("0", time.Hour)
+	j.want(t, "one was set right", 0)
+	for range 10 * judgeTime / heartbeatInterval {
+		j.monotonic += heartbeatInterval
+		j.hear("0", time.Hour)
+		j.now()
+	}
+	j.want(t, "later", time.Hour)
+}
+
+// Where as many nodes agree with the time before the jump as with that after it, this node's own clock decides, also
+// if all of them have contradicted it at first.
+func TestServingClock_OneOfTwoIsSetRight(t *testing.T) {
+	t.Parallel()
+	j := newJumpingClock(2)
+	j.jumped = time.Hour
+	j.want(t, "at once", 0)
+	j.hear("0", 0)
+	j.hear("1", 0)
+	j.want(t, "both differ", 0)
+	for range 2 * judgeTime / heartbeatInterval {
+		j.monotonic += heartbeatInterval
+		j.hear("0", time.Hour)
+		j.hear("1", 0)
+		j.now()
+	}
+	j.want(t, "later", time.Hour)
+}
