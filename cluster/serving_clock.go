@@ -24,8 +24,8 @@ type servingClock struct {
 	peers  *peerClocks
 	logger *slog.Logger
 
-	ahead atomic.Int64 // of the time that is served by, compared with the monotonic clock
-	held  atomic.Bool  // the time of day has jumped, and the jump is not followed
+	known atomic.Pointer[knownTime]
+	held  atomic.Bool // the time of day has jumped, and the jump is not followed
 
 	mu     sync.Mutex    // held while a jump is judged
 	to     int64         // what ahead would be after the jump
@@ -35,11 +35,18 @@ type servingClock struct {
 	wrong  bool          // most of those that said something said that the jump is wrong
 }
 
+// knownTime is a time before a jump that is not followed. The time that is served by goes on from it.
+type knownTime struct {
+	t         time.Time
+	monotonic int64
+	ahead     int64 // of the time of day, compared with the monotonic clock
+}
+
 // judgeTime is how long a node waits for others to say whether a jump is right.
 const judgeTime = 10 * heartbeatInterval
 
-// clockDrift is the least change of the time of day that ahead follows. It only keeps ahead from being
-// written at each reading.
+// clockDrift is the least change of the time of day after which a new time is known. It only keeps one from being
+// stored at each reading.
 const clockDrift = int64(10 * time.Millisecond)
 
 // newServingClock returns the clock of a node. The times of clock have a monotonic clock reading.
@@ -53,20 +60,22 @@ func newServingClock(clock func() time.Time, peers *peerClocks, logger *slog.Log
 
 func newServingClockOf(read func() (t time.Time, monotonic, day int64), peers *peerClocks, logger *slog.Logger) *servingClock {
 	c := &servingClock{read: read, peers: peers, logger: logger}
-	_, monotonic, day := read()
-	c.ahead.Store(day - monotonic)
+	t, monotonic, day := read()
+	c.known.Store(&knownTime{t, monotonic, day - monotonic})
 	return c
 }
 
-// now returns the time. It has no monotonic clock reading while a jump is not followed.
+// now returns the time. Its monotonic clock reading is the machine's, also while a jump is not followed: the time
+// between two readings is right whatever happens in between.
 func (c *servingClock) now() time.Time {
 	t, monotonic, day := c.read()
-	change := day - monotonic - c.ahead.Load()
+	known := c.known.Load()
+	change := day - monotonic - known.ahead
 	if isJump(change) || c.held.Load() {
 		return c.judge()
 	}
 	if change > clockDrift || change < -clockDrift {
-		c.ahead.Store(day - monotonic)
+		c.known.CompareAndSwap(known, &knownTime{t, monotonic, day - monotonic}) // a jump may have been followed meanwhile
 	}
 	return t
 }
@@ -81,12 +90,13 @@ func (c *servingClock) judge() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, monotonic, day := c.read() // another goroutine may have followed the jump
-	to, known := day-monotonic, c.ahead.Load()
-	if !isJump(to - known) { // nothing has jumped any more
+	to, known := day-monotonic, c.known.Load()
+	change := time.Duration(to - known.ahead)
+	if !isJump(int64(change)) { // nothing has jumped any more
 		if c.held.Swap(false) {
 			c.logger.Info("the time of day of this node is right again")
 		}
-		c.ahead.Store(to)
+		c.known.Store(&knownTime{t, monotonic, to})
 		return t
 	}
 	if !c.held.Load() || isJump(to-c.to) { // this one is new
@@ -95,7 +105,7 @@ func (c *servingClock) judge() time.Time {
 		c.waited += min(time.Duration(monotonic-c.asked), heartbeatInterval)
 	}
 	c.asked = monotonic
-	after, before, others := c.peers.judge(c.since, time.Duration(to-known))
+	after, before, others := c.peers.judge(c.since, change)
 	if after+before > 0 {
 		if before <= after && c.wrong { // they have changed their minds, and may do so again
 			c.waited = 0
@@ -106,15 +116,15 @@ func (c *servingClock) judge() time.Time {
 	confirmed := after > before && (after > others/2 || c.waited > 2*heartbeatInterval)
 	if others == 0 || confirmed || !c.wrong && c.waited > judgeTime {
 		c.held.Store(false)
-		c.ahead.Store(to)
-		c.logger.Warn("the time of day of this node has jumped", "by", time.Duration(to-known).Round(time.Millisecond), "nodes_that_agree", after)
+		c.known.Store(&knownTime{t, monotonic, to})
+		c.logger.Warn("the time of day of this node has jumped", "by", change.Round(time.Millisecond), "nodes_that_agree", after)
 		return t
 	}
 	if !c.held.Swap(true) {
 		c.logger.Warn("the time of day of this node has jumped: the time before goes on until other nodes confirm the new one",
-			"by", time.Duration(to-known).Round(time.Millisecond))
+			"by", change.Round(time.Millisecond))
 	}
-	return time.Unix(0, monotonic+known)
+	return known.t.Add(time.Duration(monotonic - known.monotonic))
 }
 
 // Now returns the time by which this node serves its shards: the time of day, but for jumps that other nodes
