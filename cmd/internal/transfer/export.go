@@ -175,10 +175,10 @@ func (x *exporting) write(out *bufio.Writer, r *reader) error {
 		l, err := r.next()
 		var damaged *DamagedError
 		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.As(err, &damaged) && !damaged.Cut:
+		case errors.As(err, &damaged) && (!damaged.Cut || r.ended):
 			return fmt.Errorf("the export is damaged: %w", err)
+		case errors.Is(err, io.EOF), err != nil && r.ended: // all is there, however the connection ends
+			return nil
 		case err != nil:
 			return &cutError{err}
 		}

@@ -15,8 +15,12 @@ import (
 	"time"
 )
 
-// uncut stands for an answer that is not cut off.
-const uncut = 1 << 30
+const (
+	// uncut stands for an answer that is not cut off.
+	uncut = 1 << 30
+	// unended stands for an answer that is cut off behind its last line.
+	unended = uncut - 1
+)
 
 // cutting is a service that cuts off exports.
 type cutting struct {
@@ -47,7 +51,10 @@ func (s *cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, text[:min(s.cuts[n], len(text)-1)])
+	if s.cuts[n] != unended {
+		text = text[:min(s.cuts[n], len(text)-1)]
+	}
+	_, _ = io.WriteString(w, text)
 	if !s.clean {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
@@ -111,6 +118,17 @@ func TestExport_GoesOnWhereItWasCutOff(t *testing.T) {
 		text, again, err := s.export(t)
 		if err != nil || text != whole(s.issues) || len(again) != len(s.cuts) {
 			t.Errorf("%s: %v, went on behind %d, with %q", what, err, again, s.asked)
+		}
+	}
+}
+
+// An answer whose last line has come is whole, however its connection ends.
+func TestExport_IsCutOffBehindItsLastLine(t *testing.T) {
+	t.Parallel()
+	for _, s := range []*cutting{{issues: 1000, cuts: []int{unended}}, {issues: 1000, cuts: []int{5000, unended}}} {
+		text, again, err := s.export(t)
+		if err != nil || text != whole(s.issues) || len(again) != len(s.cuts)-1 {
+			t.Errorf("%v, %d bytes instead of %d, went on behind %d, with %q", err, len(text), len(whole(s.issues)), again, s.asked)
 		}
 	}
 }
