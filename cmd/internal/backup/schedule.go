@@ -181,7 +181,7 @@ func (s *Schedule) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	failed, err := s.seen.check(s.To.String(), len(names))
+	failed, err := s.seen.check(seenAs(s.To), len(names))
 	if failed != nil {
 		s.Logger.Warn("it will not be known after a restart that the archive has backups", "in", s.To.String(), "error", failed)
 	}

@@ -302,6 +302,26 @@ func TestSchedule_TakesNoneWhereTheBackupsAreGone(t *testing.T) {
 	})
 }
 
+// It is the same directory where the operator writes its name in another way.
+func TestSchedule_KnowsTheDirectoryByAnyName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.pass(11 * time.Minute)
+		r.expect("at first", 1, 0)
+		if err := os.Rename(r.dir, r.dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		r.dir += string(filepath.Separator)
+		for n := range r.nodes {
+			r.end(n)
+			r.start(n, 24*time.Hour)
+		}
+		r.pass(25 * time.Hour)
+		r.expect("without the directory", 0, 0)
+	})
+}
+
 // A backup that was begun before the file system went is not completed without it.
 func TestSchedule_EndsABackupWhereTheOthersAreGone(t *testing.T) {
 	t.Parallel()

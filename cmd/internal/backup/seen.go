@@ -48,6 +48,16 @@ func (s *seen) check(place string, backups int) (failed, err error) {
 	return nil, nil
 }
 
+// seenAs is the name of an archive's place for seen. A directory has one name, however the operator writes it.
+func seenAs(a *Archive) string {
+	if dir := a.place.Dir(); dir != "" {
+		if whole, err := filepath.Abs(dir); err == nil {
+			return whole
+		}
+	}
+	return a.String()
+}
+
 // replace replaces a small file.
 func replace(file, text string) error {
 	next := file + partSuffix
