@@ -69,13 +69,14 @@ func (s *Server) lend(x *exchange) []byte {
 }
 
 // sendLent has the answer's body sent from the request's buffer. body was built in it, or
-// replaces it. A body that is much smaller than a large buffer is copied to a small one.
+// replaces it. A body that fits into a small buffer, and is much smaller than its large one, is
+// copied. A larger one stays where it is: a new buffer for it would take the place of a larger one.
 func (s *Server) sendLent(x *exchange, body []byte) {
 	if x.answer == nil {
 		x.answer = new(answerBuffer)
 	}
 	x.answer.bytes = body
-	if cap(body) > keptBuffer && len(body) < cap(body)/4 {
+	if cap(body) > keptBuffer && len(body) <= min(keptBuffer, cap(body)/4) {
 		fits := s.answers.get(false)
 		fits.bytes = append(fits.bytes[:0], body...)
 		s.answers.put(x.answer)

@@ -136,7 +136,7 @@ func TestAnswers_PagesUseBuffersAgain(t *testing.T) {
 		s.answers.put(x.answer)
 		return cap(b), cap(x.answer.bytes)
 	}
-	const page = 150 << 10
+	const page = 300 << 10
 	again := 0
 	for range 50 { // the pool may lose some
 		if lent, _ := send(page); lent >= page {
@@ -146,6 +146,12 @@ func TestAnswers_PagesUseBuffersAgain(t *testing.T) {
 	}
 	if again == 0 {
 		t.Error("no page is built in a buffer of one before")
+	}
+	for range 50 {
+		send(page)
+		if _, kept := send(keptBuffer + 1); kept < page {
+			t.Errorf("a shorter page behind one of %d bytes is in a buffer of %d", page, kept)
+		}
 	}
 	for _, size := range []int{1000, 20 << 10, 1000} {
 		for range 50 {
