@@ -99,6 +99,58 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// Pages of lists that several connections ask for, beside small answers, are built in memory that was there before,
+// also while the garbage collector runs often. Not parallel: it measures memory.
+func TestAnswers_PagesTakeNoNewMemory(t *testing.T) {
+	const connections, rounds, page = 8, 50, 120 << 10
+	body := make([]byte, page)
+	s := setup(t)
+	s.engine.set(func(req *tracker.Request, op *tracker.Op, _ any) (tracker.Reply, error) {
+		if op == opGet {
+			return tracker.Reply{Body: append(req.Buf[:0], '0')}, nil
+		}
+		return tracker.Reply{Body: append(req.Buf[:0], body...)}, nil
+	})
+	var clients []func(path string)
+	for range connections {
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		r := bufio.NewReader(c)
+		var answer fasthttp.Response // its memory is used again
+		clients = append(clients, func(path string) {
+			if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if err := answer.Read(r); err != nil || answer.StatusCode() != http.StatusOK {
+				t.Fatalf("%d, %v", answer.StatusCode(), err)
+			}
+		})
+	}
+	ask := func(rounds int) {
+		for i := range rounds {
+			for _, client := range clients {
+				client(things)
+				client(things + "/01931f6e-7a3c-7def-8123-456789abcd00")
+			}
+			if i%5 == 0 {
+				runtime.GC()
+			}
+		}
+	}
+	ask(3)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ask(rounds)
+	runtime.ReadMemStats(&after)
+	// It is 3 KiB, and under the race detector, whose pools drop a part of what they are given, half a page.
+	if each := (after.TotalAlloc - before.TotalAlloc) / (connections * rounds); each > page*3/4 {
+		t.Errorf("a page of %d bytes and a small answer take %d bytes", page, each)
+	}
+}
+
 // The bytes of an answer that another node gave count until the client has taken them.
 func TestAnswers_OfAnotherNodeAreCharged(t *testing.T) {
 	t.Parallel()
