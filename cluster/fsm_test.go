@@ -254,7 +254,8 @@ func TestApply_LetsGoOfEntries(t *testing.T) {
 	}
 	for _, entry := range [][]byte{plain, packed} {
 		mt.want(mt.m.Apply(mt.log(2, entry)), nil)
-		if kept := len(mt.m.entry.Repr()) + cap(mt.m.batch); kept > maxPooledBuffer {
+		// Repr would write into noBatch, which the state machines of other tests read.
+		if kept := mt.m.entry.Len() + cap(mt.m.batch); kept > maxPooledBuffer {
 			t.Errorf("%d bytes of an entry of %d are kept", kept, len(entry))
 		}
 	}
