@@ -155,8 +155,16 @@ func TestFilling_FounderThatComesBack(t *testing.T) {
 	}
 	b.mustPropose(t, 1, "acknowledged")
 	g := w.fill(t, b, 1, "a")
-	if voters, _, err := g.members(); err != nil || len(voters) != 1 || voters[0] != "a" {
-		t.Fatalf("a has the voters %v, %v", voters, err)
+	var voters []string
+	testkit.Eventually(t, "a knows a configuration", func() bool { // Raft reads it from an entry after the entry is in the log
+		var err error
+		if voters, _, err = g.members(); err != nil {
+			t.Fatal(err)
+		}
+		return len(voters) > 0
+	})
+	if len(voters) != 1 || voters[0] != "a" {
+		t.Fatalf("a has the voters %v", voters)
 	}
 	a.stop()
 	a = w.boot(t, "a", disk, true, 1) // a group's only voter stands at once
