@@ -88,6 +88,9 @@ type settings struct {
 	tune   func(*tuning)
 }
 
+// startWithin is how long a node may take until it serves. It is long, since tests run on busy machines.
+const startWithin = 20 * time.Second
+
 func start(t testing.TB, s settings) *running {
 	t.Helper()
 	r := &running{store: openStore(t, s.fs, s.dir), watcher: newRecorder()}
@@ -112,7 +115,7 @@ func start(t testing.TB, s settings) *running {
 	if err := r.Start(t.Context(), r.watcher); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()
 	if err := r.WaitReady(ctx); err != nil {
 		t.Fatal(err)
