@@ -62,10 +62,11 @@ func newLearner(t *testing.T, fs vfs.FS, leader *group) *learner {
 	return l
 }
 
-// catchUp returns when the learner's state has an entry.
+// catchUp returns when the learner's state has an entry. Raft pauses for up to 10 s before it tries again to reach a
+// member that was away.
 func (l *learner) catchUp(t *testing.T, index uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for l.machine.applied.Load() < index {
 		select {
