@@ -43,7 +43,6 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if x.conn != nil {
 		s.answers.put(x.conn.answer) // of a request before, with which this one came; its answer is written
 		x.conn.answered, x.conn.answer = true, x.answer
-		x.conn.ends(x.start)
 	}
 	s.release(x)
 }

@@ -159,7 +159,7 @@ type conn struct {
 	// known says that the last request with a credential had a valid one.
 	known atomic.Bool
 	// since is when the last request began, in Unix nanoseconds, negative while it is
-	// served.
+	// served, and until the client has taken the answer.
 	since atomic.Int64
 	// owed has the bytes that the budget counts for the connection, and owes is set if
 	// there are any. answered is set if the next bytes written are the answer, and the
@@ -232,6 +232,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // taken notes that the client has taken the last answer.
 func (c *conn) taken() {
 	c.answered = false
+	c.ends()
 	c.owner.server.answers.put(c.answer)
 	c.answer = nil
 	c.owner.server.budget.releaseAll(c)

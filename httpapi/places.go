@@ -163,14 +163,16 @@ func (l *listener) idlest(full bool) []*conn {
 			idle = append(idle, c)
 		}
 	}
-	chosen := idle
+	chosen, most := idle, l.limit
+	if !full {
+		most = l.shares.IdleConnections
+	}
 	switch {
-	case !full && len(strangers)+len(idle) < l.shares.IdleConnections:
+	case !full && len(strangers)+len(idle) < most:
 		return nil
 	case len(stale) > 0:
 		chosen = stale
-	case !full:
-	case len(strangers) > l.limit/2 || len(idle) == 0:
+	case len(strangers) > most/2 || len(idle) == 0:
 		chosen = strangers
 	}
 	// Read once each: the connections are used meanwhile.
@@ -186,11 +188,11 @@ func (l *listener) idlest(full bool) []*conn {
 	return chosen
 }
 
-// begins notes that a request is being served on the connection, and ends that none
-// is any more.
+// begins notes that a request is being served on the connection, and ends that its answer
+// was taken.
 func (c *conn) begins(at time.Time) { c.since.Store(-at.UnixNano()) }
 
-func (c *conn) ends(at time.Time) { c.since.Store(at.UnixNano()) }
+func (c *conn) ends() { c.since.Store(-c.since.Load()) }
 
 // mayUse refuses a request on a connection that is kept for others.
 func (x *exchange) mayUse(known, operator bool) error {
