@@ -129,6 +129,46 @@ func TestExport_OrderDoesNotDependOnTheWindow(t *testing.T) {
 	}
 }
 
+// Something is sent while lines are left out, however many these are. What comes is JSON all the same.
+func TestExport_IsNotSilent(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("yard")
+	for range 10 {
+		w.issue(home.Token.Secret, home.Workspace.ID, home.Team.ID)
+	}
+	lines := bytes.SplitAfter(w.exported(home.Workspace.ID, &ExportIn{}, exportWindow), []byte{'\n'})
+	lines = lines[:len(lines)-2] // without the last, and nothing behind it
+	for after := range len(lines) + 1 {
+		for _, whole := range []bool{false, true} {
+			e := NewExport(NewView(w.view(home.Workspace.ID.raw()), &Caller{Level: Admin}, w.now, nil), &ExportIn{After: Some(int64(after)), Whole: Some(whole)})
+			e.passes = 1
+			var all []byte
+			for {
+				block, err := e.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil || len(block) == 0 {
+					t.Fatalf("%q, %v", block, err)
+				}
+				all = append(all, block...)
+			}
+			left := min(after+1, len(lines))
+			spaces := bytes.Repeat([]byte{' '}, left)
+			if sent := slices.Clone(lines[left:]); len(sent) > 0 {
+				sent[0] = slices.Concat(spaces, sent[0])
+				w.summarized(all, sent)
+			} else {
+				w.summarized(all, nil)
+			}
+			if !bytes.HasPrefix(all, append(spaces, '{')) {
+				t.Errorf("behind line %d comes %.100s", after, all)
+			}
+		}
+	}
+}
+
 // summarized checks that an export has these lines, and a last one that counts them.
 func (w *testService) summarized(got []byte, lines [][]byte) {
 	w.Helper()

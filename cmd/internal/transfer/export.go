@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -183,6 +184,9 @@ func (x *exporting) write(out *bufio.Writer, r *reader) error {
 			return &cutError{err}
 		}
 		text := l.text
+		if resumed { // by spaces the service says that it is there while it passes over lines
+			text = bytes.TrimLeft(text, " ")
+		}
 		switch {
 		case !r.ended:
 			x.lines++

@@ -28,6 +28,7 @@ type cutting struct {
 	cuts   []int // the bytes that each answer has before it is cut off; -1: 503
 	clean  bool  // the end of an answer that is cut off looks like that of a whole one
 	old    bool  // of a version that makes no checksum of all lines
+	spaces int   // in front of the first line of an answer that goes on
 	// changes says which answers come after a change of the workspace.
 	changes func(asked int) bool
 	asked   []string // the queries
@@ -41,7 +42,7 @@ func (s *cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text = newer(s.issues, 0)
 	}
 	if after := r.FormValue("after"); after != "" {
-		text = behind(text, after, r.FormValue("whole") == "true" && !s.old)
+		text = behind(text, after, strings.Repeat(" ", s.spaces), r.FormValue("whole") == "true" && !s.old)
 	}
 	if n >= len(s.cuts) || s.cuts[n] == uncut {
 		_, _ = io.WriteString(w, text)
@@ -61,17 +62,21 @@ func (s *cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// behind returns the answer to a request for the lines behind one of them.
-func behind(text, after string, whole bool) string {
+// behind returns the answer to a request for the lines behind one of them, which come behind some spaces.
+func behind(text, after, spaces string, whole bool) string {
 	n, _ := strconv.Atoi(after)
 	all := strings.SplitAfter(text, "\n")
 	lines := all[:len(all)-2] // without the last, and the nothing behind it
 	rest := strings.Join(lines[n+1:], "")
 	counts := "{}"
 	if len(lines) > n+1 {
+		rest = spaces + rest
 		counts = fmt.Sprintf(`{"issue":%d}`, len(lines)-n-1)
 	}
 	end := fmt.Sprintf(`{"type":"end","counts":%s,"sha256":"%x"`, counts, sha256.Sum256([]byte(rest)))
+	if len(lines) <= n+1 {
+		end = spaces + end
+	}
 	if whole {
 		end += fmt.Sprintf(`,"wholeSha256":"%x"`, sha256.Sum256([]byte(strings.Join(lines, ""))))
 	}
@@ -112,6 +117,7 @@ func TestExport_GoesOnWhereItWasCutOff(t *testing.T) {
 		"in lines":               {issues: 1000, cuts: []int{5000, 7000, 100}},
 		"with ends":              {issues: 1000, cuts: []int{5000, 7000, 100}, clean: true},
 		"in the first line":      {issues: 10, cuts: []int{5, 5}},
+		"behind spaces":          {issues: 1000, cuts: []int{5000, 7000, 1 << 20}, spaces: 300},
 		"in the last line":       {issues: 10, cuts: []int{1 << 20, 1 << 20, 5}},
 		"by a node that stopped": {issues: 1000, cuts: []int{5000, -1, -1, 100, -1}},
 	} {
