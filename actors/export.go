@@ -70,9 +70,9 @@ func (e *Engine) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.L
 	return x, nil
 }
 
-// takePlace takes a place among the exports. The operator needs none.
+// takePlace takes a place among the exports. The operator needs none, nor does a request for the head alone.
 func (x *export) takePlace(req *tracker.Request) bool {
-	if req.Caller.Root {
+	if req.Caller.Root || req.HeadOnly {
 		return true
 	}
 	e := x.engine

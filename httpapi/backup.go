@@ -66,11 +66,3 @@ func (x *exchange) shardPlace() (id [16]byte) {
 	}
 	return id
 }
-
-// runBackup answers on the node that owns the shard.
-func (s *Server) runBackup(x *exchange, req *tracker.Request, in any) error {
-	if x.streams() {
-		return s.sendLines(x, req, in)
-	}
-	return s.respond(x, &tracker.Reply{Outcome: tracker.Done}) // to HEAD
-}

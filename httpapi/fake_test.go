@@ -107,9 +107,12 @@ func (e *fakeEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream,
 	return e.stream, nil
 }
 
-func (e *fakeEngine) Export(*tracker.Request, *tracker.Op, any) (tracker.Lines, error) {
+func (e *fakeEngine) Export(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Lines, error) {
 	if e.lines == nil {
 		return nil, tracker.NotApplied("There is nothing to send.")
+	}
+	if req.HeadOnly {
+		return newFakeLines(io.EOF), nil
 	}
 	return e.lines, nil
 }

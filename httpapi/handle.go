@@ -238,8 +238,8 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.here {
 		return s.runHere(x, req, in)
 	}
-	if rt.image {
-		return s.runBackup(x, req, in)
+	if rt.Op.Lines && x.ctx.IsHead() {
+		return s.headLines(x, req, in)
 	}
 	if x.streams() && rt.Op.Lines {
 		return s.sendLines(x, req, in)

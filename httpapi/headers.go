@@ -45,6 +45,10 @@ var (
 	valueNoSniff             = []byte("nosniff")
 	valueRevalidate          = []byte("private, no-cache")
 
+	// Of answers that are streams.
+	headerBuffering = []byte("X-Accel-Buffering")
+	valueNo         = []byte("no")
+
 	// Of answers that are files.
 	headerContentPolicy = []byte("Content-Security-Policy")
 	headerDisposition   = []byte("Content-Disposition")

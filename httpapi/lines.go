@@ -44,7 +44,26 @@ func (x *exchange) describeLines() {
 	header := &x.ctx.Response.Header
 	header.SetContentType(x.streamMedia())
 	header.SetCanonical(headerCacheControl, valueNoStore)
+	header.SetCanonical(headerBuffering, valueNo)
 	header.Del(fasthttp.HeaderContentLength)
+	if coding := x.linesCoding(); coding != codingNone {
+		header.SetContentEncodingBytes(codingNames[coding])
+	}
+}
+
+// headLines answers HEAD for lines. Its status is that of a GET that begins now, and nothing is read or recorded.
+func (s *Server) headLines(x *exchange, req *tracker.Request, in any) error {
+	if s.draining.Load() {
+		return tracker.Moved("The node is shutting down.")
+	}
+	kept := *req
+	kept.HeadOnly = true
+	source, err := s.engine().Export(&kept, x.route.Op, in)
+	if err != nil {
+		return err
+	}
+	source.Close()
+	return s.respond(x, &tracker.Reply{Outcome: tracker.Done})
 }
 
 // sendLines answers a request with lines.

@@ -202,16 +202,22 @@ func TestLines_Head(t *testing.T) {
 		node.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) { return tracker.Reply{}, nil })
 	}
 	for name, node := range nodes {
-		nodes["owner"].engine.lines = newFakeLines(io.EOF)
-		_, get, _, err := getLines(t, node.addr, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		head := node.do(t, "HEAD", linesPath, "")
-		for _, header := range []string{"Content-Type", "Cache-Control", "X-Content-Type-Options", "Vary", "Content-Length"} {
-			if got, want := head.Header.Get(header), get.Get(header); head.StatusCode != 200 || got != want {
-				t.Errorf("%s: %d with the %s %q, want %q", name, head.StatusCode, header, got, want)
+		for _, coding := range []string{"identity", "gzip", "zstd"} {
+			nodes["owner"].engine.lines = newFakeLines(io.EOF)
+			_, get, _, err := getLines(t, node.addr, coding)
+			if err != nil {
+				t.Fatal(err)
 			}
+			head := node.do(t, "HEAD", linesPath, "", "Accept-Encoding: "+coding)
+			for _, header := range []string{"Content-Type", "Cache-Control", "X-Content-Type-Options", "X-Accel-Buffering", "Vary", "Content-Length", "Content-Encoding"} {
+				if got, want := head.Header.Get(header), get.Get(header); head.StatusCode != 200 || got != want {
+					t.Errorf("%s, %s: %d with the %s %q, want %q", name, coding, head.StatusCode, header, got, want)
+				}
+			}
+		}
+		nodes["owner"].engine.lines = nil
+		if head := node.do(t, "HEAD", linesPath, ""); head.StatusCode != 503 {
+			t.Errorf("%s: %d where GET refuses", name, head.StatusCode)
 		}
 	}
 }

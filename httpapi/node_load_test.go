@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -65,6 +66,7 @@ func TestRequests_WithoutImagesOfShards(t *testing.T) {
 		t.Fatalf("%d %s", a.StatusCode, a.body)
 	}
 	before := b.Requests()
+	b.engine.lines = newFakeLines(io.EOF)
 	for range 3 {
 		if a := b.as(t, operatorToken, "HEAD", "/cluster/backup/shards/1"); a.StatusCode != http.StatusOK {
 			t.Fatalf("%d %s", a.StatusCode, a.body)

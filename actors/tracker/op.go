@@ -366,6 +366,8 @@ type Request struct {
 	Spent Spent
 	// Final says that a long-poll operation must not wait any more.
 	Final bool
+	// HeadOnly says that nothing of an export is wanted but whether it could begin, for the answer to HEAD.
+	HeadOnly bool
 	// Gone reports whether the client has closed its connection; nil if that can't be
 	// known.
 	Gone func() bool

@@ -126,7 +126,7 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 	}
 	// The entry of the audit comes before the image. That of the directory has its own entry then,
 	// and is unchanged when it is asked for again.
-	recorded := n.groups.ShardStats(shard).Applied != unless
+	recorded := n.groups.ShardStats(shard).Applied != unless && !req.HeadOnly
 	if recorded {
 		if err := n.recordCopy(req, "shard", strconv.Itoa(number)); err != nil {
 			<-n.images.slot
@@ -137,6 +137,10 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 		Version: httpapi.ImageVersion, ClusterID: n.groups.ClusterID(), Shard: number,
 	}}
 	s.ctx, s.cancel = context.WithCancel(n.images.ctx)
+	if req.HeadOnly {
+		close(s.made)
+		return s, nil
+	}
 	go func() {
 		defer close(s.made)
 		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless, s.rests)

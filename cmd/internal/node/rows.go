@@ -53,7 +53,7 @@ func (n *Node) beginRows(req *tracker.Request, op *tracker.Op, in *httpapi.Works
 		}
 		return nil, tracker.NotApplied("The shard can't be read now: " + err.Error() + ".")
 	}
-	if after == 0 {
+	if after == 0 && !req.HeadOnly {
 		if err := n.recordCopy(req, "workspace", req.Workspace.String()); err != nil {
 			return nil, err
 		}
