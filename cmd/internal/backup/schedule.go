@@ -155,6 +155,9 @@ func (s *Schedule) step(ctx context.Context) time.Duration {
 	s.note(err)
 	if err != nil {
 		pause := s.retry()
+		if errors.Is(err, errEmptied) { // no logs are archived either, until the backups are found again
+			pause = min(lookEvery, s.Every)
+		}
 		s.Logger.Error("the scheduled backup failed", "to", s.To.String(), "error", err, "again", pause)
 		return pause
 	}

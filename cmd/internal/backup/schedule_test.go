@@ -282,11 +282,12 @@ func TestSchedule_TakesNoneWhereTheBackupsAreGone(t *testing.T) {
 		if err := errors.Join(os.Remove(r.dir), os.Rename(r.dir+".away", r.dir)); err != nil {
 			t.Fatal(err)
 		}
-		r.pass(45 * time.Minute)
-		r.expect("with the backups", 2, 0, 0)
+		r.pass(lookEvery + time.Second)
 		if err := errors.Join(r.nodes[0].Refused(), r.nodes[1].Refused()); err != nil {
 			t.Error(err)
 		}
+		r.pass(15 * time.Minute)
+		r.expect("with the backups", 2, 0, 0)
 
 		// It is emptied on purpose, and the first backup is taken by hand.
 		if err := os.RemoveAll(r.dir); err != nil {
