@@ -81,6 +81,9 @@ func (s *Server) sendLent(x *exchange, body []byte) {
 		fits.bytes = append(fits.bytes[:0], body...)
 		s.answers.put(x.answer)
 		x.answer, body = fits, fits.bytes
+		if x.conn != nil {
+			s.budget.lower(x.conn, answerPart, cap(body))
+		}
 	}
 	switch last := x.route.large.Load(); {
 	case len(body) > keptBuffer && last < largeAnswers/2: // not at each answer, since all processors look at it

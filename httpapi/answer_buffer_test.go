@@ -226,3 +226,21 @@ func TestAnswers_PagesUseBuffersAgain(t *testing.T) {
 		}
 	}
 }
+
+// An answer that was built in a large buffer and is sent from a small one counts for the small one.
+func TestAnswers_SmallOnesCountAsSuch(t *testing.T) {
+	t.Parallel()
+	s, err := newServer(Config{Engine: benchEngine{}}, fakeRoutes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &exchange{ctx: &fasthttp.RequestCtx{}, route: &route{}, conn: &conn{}, account: workspaceAccount}
+	body := make([]byte, 2*freeBytes, keptAnswer)
+	if err := s.chargeAnswer(x, body, false); err != nil {
+		t.Fatal(err)
+	}
+	s.sendLent(x, body)
+	if n := s.budget.all.Load(); n < int64(len(body)) || n > keptBuffer {
+		t.Errorf("%d bytes are counted for an answer of %d", n, len(body))
+	}
+}
