@@ -17,6 +17,8 @@ const (
 	maxNamed = 50
 	maxAbout = 20
 	maxURL   = 2048
+	// usualHost is the address before a repository's name at the usual host.
+	usualHost = "https://github.com/"
 )
 
 // vcsPayload is the part of an event that is used.
@@ -124,9 +126,10 @@ func (s *vcsCheckSuite) checks(repository string) *vcsChecks {
 	return c
 }
 
-// checkState returns the state of checks as issues show it.
+// checkState returns the state of checks as issues show it. Checks without a status are completed
+// if they have a conclusion.
 func checkState(status, conclusion string) string {
-	if status != "completed" {
+	if status != "completed" && (status != "" || conclusion == "") {
 		return "pending"
 	}
 	switch conclusion {
@@ -172,6 +175,9 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 		return nil, err
 	}
 	for _, address := range c.URLs {
+		if strings.HasPrefix(address, "/") {
+			address = usualHost + repository + address
+		}
 		keys, err := tx.rowKeys(issueByPR, storage.Key(nil).Str(address), maxAbout)
 		if err != nil {
 			return nil, err

@@ -109,6 +109,12 @@ func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
 	want(1, "draft", "pending")
 	checks("completed", `"success"`, "new", 1)
 	want(1, "draft", "success")
+	checks("", `"failure"`, "new", 1)
+	want(1, "draft", "failure")
+	checks("", "null", "new", 1)
+	want(1, "draft", "pending")
+	checks("completed", `"success"`, "new", 1)
+	want(1, "draft", "success")
 	checks("completed", `"failure"`, "old", 1) // no longer its last commit
 	want(1, "draft", "success")
 	checks("completed", `"failure"`, "new", 7) // another pull request's
@@ -210,20 +216,22 @@ func TestInbound_ChecksFindTheirIssues(t *testing.T) {
 		number                      int // of the pull request that the issue shows; 0 for none
 		want                        string
 	}{
-		"branch, no pull requests":              {"", `"midnight"`, "new", "", 0, "success"},
-		"branch, no address":                    {"", `"midnight"`, "new", pull, 0, "success"},
-		"branch, no address, shown":             {"", `"midnight"`, "new", pull, 1, "success"},
-		"branch, no address, another is shown":  {"", `"midnight"`, "new", pull, 11, ""},
-		"branch, no address, older commit":      {"", `"midnight"`, "old", pull, 1, ""},
-		"branch, an address that is none":       {`,"html_url":"github"`, `"midnight"`, "new", pull, 0, "success"},
-		"head, no address":                      {"", "null", "new", pull, 0, "success"},
-		"head":                                  {address, "null", "new", pull, 0, "success"},
-		"head of the second":                    {address, `"dawn"`, "new", `{"number":2,"head":{"ref":"dusk","sha":"new"}},` + pull, 0, "success"},
-		"head names an issue":                   {address, "null", "new", `{"number":1,"head":{"ref":"core-1-fix","sha":"new"}}`, 0, "success"},
-		"head, older commit":                    {address, "null", "old", pull, 0, ""},
-		"head, older commit beside the last":    {address, "null", "old", `{"number":2,"head":{"ref":"dusk","sha":"old"}},` + pull, 0, ""},
-		"address, pull request without a head":  {address, "null", "new", `{"number":1}`, 1, "success"},
-		"no address, pull request with nothing": {"", "null", "new", `{}`, 1, ""},
+		"branch, no pull requests":                {"", `"midnight"`, "new", "", 0, "success"},
+		"branch, no address":                      {"", `"midnight"`, "new", pull, 0, "success"},
+		"branch, no address, shown":               {"", `"midnight"`, "new", pull, 1, "success"},
+		"branch, no address, another is shown":    {"", `"midnight"`, "new", pull, 11, ""},
+		"branch, no address, older commit":        {"", `"midnight"`, "old", pull, 1, ""},
+		"branch, an address that is none":         {`,"html_url":"github"`, `"midnight"`, "new", pull, 0, "success"},
+		"head, no address":                        {"", "null", "new", pull, 0, "success"},
+		"head":                                    {address, "null", "new", pull, 0, "success"},
+		"head of the second":                      {address, `"dawn"`, "new", `{"number":2,"head":{"ref":"dusk","sha":"new"}},` + pull, 0, "success"},
+		"head names an issue":                     {address, "null", "new", `{"number":1,"head":{"ref":"core-1-fix","sha":"new"}}`, 0, "success"},
+		"head, older commit":                      {address, "null", "old", pull, 0, ""},
+		"head, older commit beside the last":      {address, "null", "old", `{"number":2,"head":{"ref":"dusk","sha":"old"}},` + pull, 0, ""},
+		"address, pull request without a head":    {address, "null", "new", `{"number":1}`, 1, "success"},
+		"no address, pull request without a head": {"", "null", "new", `{"number":1}`, 1, "success"},
+		"no address, another without a head":      {"", "null", "new", `{"number":11}`, 1, ""},
+		"no address, pull request with nothing":   {"", "null", "new", `{}`, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
