@@ -81,7 +81,7 @@ func bytesKey(subject storage.ID) counterKey {
 
 func errBytes(limit uint64) *Error {
 	err := Conflict(fmt.Sprintf("The workspace would store more than its %d bytes.", limit),
-		"Delete issues, attachments or comments that are not needed any more; events end after 30 days and kept answers after 24 hours. The operator sets the limit with --limit-bytes.")
+		"Delete issues, attachments or comments that are not needed any more; events end after 30 days and kept answers after 24 hours. The operator sets the limit for the workspace, or with --limit-bytes for all.")
 	err.Details = LimitDetails{Limit: "bytes", Max: limit}
 	return err
 }

@@ -34,8 +34,16 @@ func (w *testService) limit(id WorkspaceID, limits Limits) { w.bufferOf(id.raw()
 func wantLimit(t *testing.T, err error, limit string, most uint64) {
 	t.Helper()
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Code != CodeConflict || failure.Details != (LimitDetails{limit, most}) || !strings.Contains(failure.Hint, "--limit-") {
+	if !errors.As(err, &failure) || failure.Code != CodeConflict || failure.Details != (LimitDetails{limit, most}) {
 		t.Errorf("error %+v, want a conflict with the limit %s of %d", err, limit, most)
+		return
+	}
+	ways := "The operator sets the limit for the workspace, or with --limit-" + limit + " for all."
+	if limit == "answerBytes" { // workspaces have none of their own
+		ways = "The operator sets the limit with --limit-answer-bytes."
+	}
+	if !strings.HasSuffix(failure.Hint, ways) {
+		t.Errorf("hint %q, want %q at its end", failure.Hint, ways)
 	}
 }
 
