@@ -37,7 +37,11 @@ var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its
 	if err := c.move(SessionCanceled, byService); err != nil {
 		return Reply{}, err
 	}
-	if err := c.logActivity(ActivityError, fmt.Sprintf("Canceled: its budget of %d minutes is used up.", *row.Value.MaxDurationMinutes)); err != nil {
+	length := fmt.Sprintf("%d minutes", *row.Value.MaxDurationMinutes)
+	if *row.Value.MaxDurationMinutes == 1 {
+		length = "1 minute"
+	}
+	if err := c.logActivity(ActivityError, "Canceled: its budget of "+length+" is used up."); err != nil {
 		return Reply{}, err
 	}
 	c.events = []*eventKind{eventSessionEscalated}

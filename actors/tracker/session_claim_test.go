@@ -163,7 +163,8 @@ func TestBudget_CancelsAndEscalatesOnce(t *testing.T) {
 		t.Errorf("the issue is %s and %s", got.Status, got.Priority)
 	}
 	poll := decode[PolledSession](t, f.run(f.admin, PollSession, &PollSessionIn{ID: s.ID}).Body)
-	if n := len(poll.Activities); poll.Status != SessionCanceled || n != 1 || poll.Activities[0].Type != ActivityError {
+	if n := len(poll.Activities); poll.Status != SessionCanceled || n != 1 || poll.Activities[0].Type != ActivityError ||
+		poll.Activities[0].Message != "Canceled: its budget of 1 minute is used up." {
 		t.Errorf("the session is %s with activities %+v", poll.Status, poll.Activities)
 	}
 	_, err := f.try(lane, LogActivities, &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("late")}})
