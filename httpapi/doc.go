@@ -16,7 +16,7 @@
 //
 // Goroutines: fasthttp runs one per connection and every function here runs on
 // it. Serve runs on its caller's until Shutdown. A request that waits for a change holds
-// no goroutine; it gets a new one to continue, see park.go. A timer runs while requests wait
+// no goroutine; it gets a new one to continue when it has its turn, see park.go and resume_turns.go. A timer runs while requests wait
 // at other nodes, see forward_gone.go. A connection with TLS is closed on a goroutine of its own, which
 // Shutdown waits for, see goodbye.go.
 //

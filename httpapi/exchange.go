@@ -66,6 +66,7 @@ type exchange struct {
 	// request waits and has no answer yet.
 	resumed *parked
 	parked  bool
+	turn    resumeTurn // in which the parked request resumes
 	// message is the body as a message to a session's tools, once it was parsed, and
 	// refused the reason if it is not one.
 	message *message
@@ -103,6 +104,7 @@ func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 		x.start, x.clock = x.resumed.start, x.resumed.start
 		x.rated, x.verdict = x.resumed.rated, x.resumed.verdict
 		x.account, x.charged, x.maybe = x.resumed.account, x.resumed.charged, x.resumed.maybe
+		x.turn = x.resumed.turn
 		s.taken(x.resumed)
 	}
 	x.oversize = ctx.Request.Header.ContentLength() == 0 && len(ctx.Request.Header.PeekCanonical(markOversize)) > 0
@@ -123,6 +125,7 @@ func (s *Server) release(x *exchange) {
 		waiting.Leave()
 		x.resumed = nil
 	}
+	s.resumes.end(x.takeTurn())
 	x.lost, x.answer = nil, nil
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.looked, x.parked = nil, nil, nil, "", false, false, false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
@@ -136,6 +139,12 @@ func (s *Server) release(x *exchange) {
 		x.body = nil
 	}
 	s.exchanges.Put(x)
+}
+
+// takeTurn returns the turn in which the request resumes. The caller ends it.
+func (x *exchange) takeTurn() (turn resumeTurn) {
+	turn, x.turn = x.turn, resumeTurn{}
+	return turn
 }
 
 // identify settles the request's id and the texts of its parameters. They share

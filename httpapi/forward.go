@@ -64,6 +64,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 		if err := s.run(x, workspace); !hasMoved(err) {
 			return x.finalError(err)
 		}
+		s.resumes.end(x.takeTurn()) // it waits for the other node
 		x.looked = true
 	}
 	if x.conn != nil && x.conn.peer {

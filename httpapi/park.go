@@ -32,6 +32,9 @@ type parked struct {
 	rated   bool
 	verdict verdict
 	taken   atomic.Bool
+	// workspace is that of the request, and turn is the turn in which it resumes.
+	workspace [16]byte
+	turn      resumeTurn
 	// from is the address that the request counts for while it waits.
 	from netip.Addr
 	// account, charged and maybe are the exchange's.
@@ -47,6 +50,9 @@ func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any
 	var waits bool
 	if p := x.resumed; p != nil {
 		x.resumed = nil
+		if x.route.tools || x.route.Op.Kind != tracker.Query {
+			s.resumes.end(x.takeTurn()) // it may wait for its commit, or for a turn of another kind
+		}
 		req, waiting = p.release()
 		reply, waits, err = waiting.Resume()
 	} else if x.conn == nil {
@@ -76,7 +82,7 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	if err := s.share(x); err != nil {
 		return err
 	}
-	p := &parked{from: x.takeShare(), account: x.account, charged: x.charged, maybe: x.maybe, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
+	p := &parked{from: x.takeShare(), account: x.account, charged: x.charged, maybe: x.maybe, waiting: waiting, conn: x.conn, req: req, workspace: req.Workspace, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
 	x.parked = true
 	x.conn.parked.Store(p)
 	x.ctx.HijackSetNoResponse(true)
@@ -119,11 +125,11 @@ func (s *Server) rest(p *parked, c net.Conn) {
 	defer s.mu.Unlock()
 	s.resuming.Add(1)
 	if s.closing {
-		go s.resume(p)
+		go s.resume(p, resumeTurn{})
 		return
 	}
 	s.parked[p] = struct{}{}
-	p.waiting.Arm(func() { go s.resume(p) })
+	p.waiting.Arm(func() { s.resumes.add(p) })
 }
 
 // leftover returns the bytes that were read of a connection but not used. It does not
@@ -147,19 +153,22 @@ func leftover(conn *conn, c net.Conn) (left []byte) {
 }
 
 // resume serves a parked request again, and then the next ones on its connection.
-func (s *Server) resume(p *parked) {
+func (s *Server) resume(p *parked, turn resumeTurn) {
 	s.mu.Lock()
 	delete(s.parked, p)
 	s.mu.Unlock()
 	if !p.conn.parked.CompareAndSwap(p, nil) {
+		s.resumes.end(turn)
 		return // woken twice
 	}
+	p.turn = turn
 	s.waits.leave(p.from)
 	p.conn.resumed, p.conn.again = p, p.raw
 	p.raw = nil
 	_ = s.fast.ServeConn(&resumedConn{p.conn}) // after any error the connection is done
 	if s.taken(p) {
 		p.waiting.Leave() // the connection failed before a handler was called
+		s.resumes.end(turn)
 	}
 }
 
@@ -201,7 +210,7 @@ func (s *Server) unpark(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	for _, p := range all {
-		go s.resume(p)
+		go s.resume(p, resumeTurn{})
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -15,6 +15,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/time/rate"
+
+	"switchyard/internal/processors"
 )
 
 // Server serves the API on its listeners.
@@ -48,6 +50,7 @@ type Server struct {
 	stopping atomic.Bool
 	budget   *budget
 	waits    *waitingShares
+	resumes  *resumeTurns
 	// onboarding and anonymous limit unknown callers by address, and founders limits
 	// known callers that create workspaces. Each is nil if there is no such limit.
 	onboarding, founders, anonymous *rateLimits
@@ -90,6 +93,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		parked: map[*parked]struct{}{}, streams: map[ending]*time.Timer{},
 	}
 	s.load = newLoad(s.now())
+	s.resumes = newResumeTurns(resumeAtOnce*processors.Count(), s.resume)
 	if cfg.Engine != nil {
 		s.UseEngine(cfg.Engine)
 	}
