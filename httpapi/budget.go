@@ -9,12 +9,12 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// The memory that a node holds for its clients is the bodies they send and the
-// answers they do not take. Both are charged to the workspace of a known caller or,
+// The memory that a node holds for its clients is the bodies they send, the
+// answers they do not take and the requests that wait for a change. All are charged to the workspace of a known caller or,
 // without a valid credential, to the client's address. A body is charged as it
 // arrives, not by the length it announces, but for a large one, which waits for its
 // bytes first (budget_wait.go). An answer is charged from the moment it is there until
-// the connection has taken it.
+// the connection has taken it. A request that waits is charged as a body is, with its headers (park.go).
 //
 // Callers at many workspaces or addresses must not use up what all share, so the more
 // is used, the less one may hold: a workspace or an address gets no more while it
@@ -124,6 +124,20 @@ func (b *budget) raiseBeside(held *heldBody, c *conn, to, from account, p part, 
 	c.owed.bytes[p] += more
 	c.owes.Store(true)
 	return nil
+}
+
+// count charges a part of a connection's bytes, up to size in all, whatever the bounds: they are there already.
+func (b *budget) count(c *conn, to, from account, p part, size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.owed.to != to || c.owed.from != from {
+		b.transfer(c, to, from)
+	}
+	if more := int64(size) - c.owed.bytes[p]; more > 0 {
+		b.add(to, from, more)
+		c.owed.bytes[p] += more
+		c.owes.Store(true)
+	}
 }
 
 // over names the bound that a connection's accounts would be over with more bytes;
@@ -292,18 +306,25 @@ func (x *exchange) belongs(req *tracker.Request, public, operator bool) {
 // accountsOf returns the account that the request's bytes are charged to and, if addresses
 // have bounds, the address that they also count for.
 func (s *Server) accountsOf(x *exchange) (to, from account) {
-	switch x.account {
+	var addr netip.Addr
+	if x.account == anonymousAccount || x.account == workspaceAccount && s.cfg.Limits.AddressBytes > 0 {
+		addr = sharer(s.client(x))
+	}
+	return s.accounts(x.account, x.charged, addr)
+}
+
+// accounts is accountsOf for a caller's kind of account, its workspace and its address.
+func (s *Server) accounts(kind accountKind, workspace [16]byte, addr netip.Addr) (to, from account) {
+	switch kind {
 	case workspaceAccount:
-		to = account{kind: workspaceAccount, workspace: x.charged}
-		if s.cfg.Limits.AddressBytes > 0 {
-			if addr := sharer(s.client(x)); addr.IsValid() {
-				from = account{kind: addressAccount, address: addr}
-			}
+		to = account{kind: workspaceAccount, workspace: workspace}
+		if s.cfg.Limits.AddressBytes > 0 && addr.IsValid() {
+			from = account{kind: addressAccount, address: addr}
 		}
 	case operatorAccount:
 		to = account{kind: operatorAccount}
 	default:
-		to = account{kind: anonymousAccount, address: sharer(s.client(x))}
+		to = account{kind: anonymousAccount, address: addr}
 	}
 	return to, from
 }

@@ -20,6 +20,10 @@ import (
 // there is an answer, or the time is up, fasthttp reads the bytes once more as if they
 // had just arrived, and the handler continues where it stopped.
 
+// parkedFree is how large a request may be, in bytes, that waits without a charge. It has given its connection's
+// buffers up, and thousands wait for up to half a minute.
+const parkedFree = 4 << 10
+
 // parked is a request that waits and holds no goroutine.
 type parked struct {
 	conn *conn
@@ -82,6 +86,12 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	if err := s.share(x); err != nil {
 		return err
 	}
+	if len(raw) > parkedFree {
+		to, from := s.accountsOf(x)
+		if err := s.budget.raise(x.conn, to, from, bodyPart, cap(raw), false); err != nil {
+			return err
+		}
+	}
 	p := &parked{from: x.takeShare(), account: x.account, charged: x.charged, maybe: x.maybe, waiting: waiting, conn: x.conn, req: req, workspace: req.Workspace, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
 	x.parked = true
 	x.conn.parked.Store(p)
@@ -118,7 +128,13 @@ func (x *exchange) raw() []byte {
 // rest lets a parked request sleep. c reads the bytes that fasthttp has read beyond the
 // request, and then the connection.
 func (s *Server) rest(p *parked, c net.Conn) {
-	p.raw = append(p.raw, leftover(p.conn, c)...)
+	if left := leftover(p.conn, c); len(left) > 0 {
+		p.raw = append(p.raw, left...)
+		if len(p.raw) > parkedFree {
+			to, from := s.accounts(p.account, p.charged, p.from)
+			s.budget.count(p.conn, to, from, bodyPart, cap(p.raw))
+		}
+	}
 	// fasthttp closes the connection when this returns, or thinks so.
 	p.conn.keep.Add(1)
 	s.mu.Lock()

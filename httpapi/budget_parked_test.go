@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/internal/testkit"
+)
+
+// A request that waits is charged with its headers and with what came behind it, until it has its answer or
+// its client leaves.
+func TestBudget_RequestsThatWait(t *testing.T) {
+	t.Parallel()
+	const filler = 10 << 10
+	b := setup(t, func(c *Config) { c.Limits = Limits{Bytes: 1 << 20, WorkspaceBytes: 5 * filler} })
+	all := sleepy(b, 0)
+	held := func() int64 { return b.budget.all.Load() }
+	send := func(filler int, behind string) net.Conn {
+		c, err := net.Dial("tcp", b.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		request := "POST " + take + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 10\r\nX-Filler: " + strings.Repeat("x", filler) + "\r\n\r\n{\"wait\":5}"
+		if _, err := io.WriteString(c, request+behind); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	send(100, "")
+	<-(<-all).armed
+	if held() != 0 {
+		t.Errorf("%d bytes are charged for a small request", held())
+	}
+	var conns []net.Conn
+	var wakes []func()
+	for i := range 4 {
+		conns = append(conns, send(filler, ""))
+		wakes = append(wakes, <-(<-all).armed)
+		if at := int64(i + 1); held() < at*filler || held() > at*(filler+1<<10) {
+			t.Errorf("%d bytes are charged for %d requests of %d", held(), at, filler)
+		}
+	}
+	c := send(filler, "")
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := readAnswer(bufio.NewReader(c), "POST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, a, "--workspace-bytes-in-flight")
+	(<-all).mustLeave(t)
+
+	for i, wake := range wakes[:2] { // answered
+		before := held()
+		wake()
+		wantBody(t, bufio.NewReader(conns[i]), 200, "")
+		testkit.Eventually(t, "the request is given up", func() bool { return held() < before })
+	}
+	for i, wake := range wakes[2:] { // left
+		_ = conns[2+i].Close()
+		wake()
+	}
+	testkit.Eventually(t, "nothing in flight", func() bool { return held() == 0 })
+
+	next := "GET " + things + "/1 HTTP/1.1\r\nHost: x\r\nX-Filler: " + strings.Repeat("x", filler/2) + "\r\nAuthorization: Bearer " + token + "\r\n\r\n"
+	c = send(0, next)
+	wake := <-(<-all).armed
+	if held() < filler/2 {
+		t.Errorf("%d bytes are charged for a request with %d behind it", held(), len(next))
+	}
+	wake()
+	r := bufio.NewReader(c)
+	wantBody(t, r, 200, "")
+	wantBody(t, r, 200, `{"id":"x"}`)
+	testkit.Eventually(t, "nothing in flight", func() bool { return held() == 0 })
+}
+
+// mustLeave waits until the request was given up.
+func (w *sleeper) mustLeave(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "the request leaves", w.hasLeft)
+}
