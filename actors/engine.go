@@ -309,6 +309,7 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 	if req.Final {
 		v.Finally()
 	}
+	v.ChargeWith(req.Charge)
 	if heavy == nil && req.Charge != nil {
 		v.WithoutTurn()
 	}

@@ -372,7 +372,7 @@ type Request struct {
 	// known.
 	Gone func() bool
 	// Charge counts the memory of the answer's body. The engine calls it for queries that take turns,
-	// so that few answers at a time are not counted yet. An error refuses the request. It is nil if
+	// so that few answers at a time are not counted yet, and a poll calls it while its answer grows. An error refuses the request. It is nil if
 	// nobody counts the memory.
 	Charge func(body []byte) error
 	// BodySize is the size of the request's body in bytes; 0 if it is not known.

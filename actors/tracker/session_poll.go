@@ -152,14 +152,19 @@ func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 	start, most := len(v.Buf), in.ActivityLimit()
 	for {
 		fits := true
+		var full error
 		err := v.eachActivity(session, from, log.Last, func(_ uint64, body []byte) bool {
 			if len(v.Buf) > start {
 				v.Buf = append(v.Buf, ',')
 			}
 			v.Buf = append(v.Buf, body...)
 			fits = len(v.Buf)-start < most
-			return fits
+			full = v.chargeBuf()
+			return fits && full == nil
 		})
+		if err == nil {
+			err = full
+		}
 		// With Since the next poll continues after this page. Otherwise the newest
 		// activities are shown.
 		if err != nil || fits || in.Since.Set || from >= log.Last {

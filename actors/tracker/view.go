@@ -21,7 +21,11 @@ type View struct {
 	claimers ClaimersWaiting
 	final    bool // the operation must not wait any more
 	turnless bool // the query has to wait for a turn before it takes a snapshot
-	filters  listFilters
+	// charge counts the memory of the answer; nil: nobody counts it. charged is the size of Buf when it was
+	// called last.
+	charge  func(body []byte) error
+	charged int
+	filters listFilters
 }
 
 // NewView returns the view of a query. now is the time on the owner's clock.
@@ -33,6 +37,19 @@ func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
 // previous query must have ended.
 func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
 	v.Caller, v.Buf, v.now, v.lane, v.final, v.turnless, v.filters = caller, buf, now, nil, false, false, listFilters{}
+	v.charge, v.charged = nil, 0
+}
+
+// ChargeWith sets the function that counts the memory of the answer, also while the answer is being built.
+func (v *View) ChargeWith(charge func(body []byte) error) { v.charge = charge }
+
+// chargeBuf counts the memory of the answer as far as it is built. It does nothing unless the buffer has grown.
+func (v *View) chargeBuf() error {
+	if v.charge == nil || cap(v.Buf) <= v.charged {
+		return nil
+	}
+	v.charged = cap(v.Buf)
+	return v.charge(v.Buf)
 }
 
 // Configure sets the operator's settings; nil means the defaults.

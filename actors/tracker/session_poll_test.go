@@ -1,0 +1,39 @@
+package tracker
+
+import (
+	"strings"
+	"testing"
+)
+
+// The memory of a poll's answer is counted while the log is read. A poll for which there is none reads no more of it.
+func TestPollSession_IsChargedWhileItReads(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	s := f.claimOne()
+	message := strings.Repeat("x", 32_000)
+	for range 100 {
+		f.run(s.LaneToken, LogActivities, &LogActivitiesIn{ID: s.Session.ID, ActivityFields: ActivityFields{Message: Some(message)}})
+	}
+	poll := func(most int) (body, charged int, err error) {
+		v := NewView(f.view(f.home.Workspace.ID.raw()), &System, f.now, nil)
+		v.ChargeWith(func(body []byte) error {
+			charged = max(charged, cap(body))
+			if cap(body) > most {
+				return NotApplied("full")
+			}
+			return nil
+		})
+		reply, err := PollSession.RunQuery(v, &PollSessionIn{ID: s.Session.ID})
+		return len(reply.Body), charged, err
+	}
+	body, charged, err := poll(100 * len(message) * 2)
+	if err != nil || body < 100*len(message) || charged < body {
+		t.Errorf("%d bytes are charged for an answer of %d: %v", charged, body, err)
+	}
+	const most = 300 << 10
+	if _, charged, err = poll(most); charged > 2*most {
+		t.Errorf("%d bytes were read although %d are free", charged, most)
+	}
+	wantCode(t, err, CodeUnavailable)
+}
