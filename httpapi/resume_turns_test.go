@@ -120,6 +120,8 @@ func TestResumeTurns_EachRequestResumesOnce(t *testing.T) {
 				t.Errorf("seed %d: %d workspaces and %d turns are left", seed, len(r.turns.of), r.turns.running)
 			}
 			time.Sleep(2 * time.Hour) // the timer ends by itself
+			r.turns.mu.Lock()
+			defer r.turns.mu.Unlock()
 			if r.turns.looks {
 				t.Error("the timer is set although no request waits")
 			}
