@@ -75,10 +75,22 @@ const (
 func NewFleet(binary, dir string, flags ...string) *Fleet {
 	f := &Fleet{
 		Binary: binary, Dir: dir, Root: fleetRoot, Flags: flags,
-		net: fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(256)),
+		net: loopbackNet(),
 	}
 	f.links = newLinks()
 	return f
+}
+
+// nets counts the networks that were given out. They begin at firstNet, so that test runs on one machine do not meet.
+var (
+	nets     atomic.Uint32
+	firstNet = rand.Uint32()
+)
+
+// loopbackNet returns the beginning of loopback addresses that no other test of this process has, "127.a.b.".
+func loopbackNet() string {
+	n := firstNet + nets.Add(1)
+	return fmt.Sprintf("127.%d.%d.", 1+(n>>8)%254, n%256)
 }
 
 // address of the n-th node.

@@ -3,9 +3,9 @@ package systemtest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -235,7 +235,7 @@ func TestCluster_GrowsFromANodeAlone(t *testing.T) {
 	defer cancel()
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	here := func(n int) []string { // addresses of its own, since others need to know them
-		host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), n)
+		host := loopbackNet() + strconv.Itoa(n)
 		return []string{"--peer", host + ":7947", "--gossip", host + ":7946"}
 	}
 	stop := func(p *Process) {

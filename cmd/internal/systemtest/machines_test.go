@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -92,10 +91,9 @@ func newMachines(ctx context.Context, t *testing.T) *machines {
 			t.Skipf("the pages' commands need %s: %v", name, err)
 		}
 	}
-	n := rand.IntN(255)
 	m := &machines{
 		t: t, ctx: ctx, root: t.TempDir(), nodes: map[string]*Process{}, last: map[string][]string{},
-		net: [2]string{fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), n), fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), n+1)},
+		net: [2]string{loopbackNet(), loopbackNet()},
 	}
 	goEnv, err := exec.CommandContext(ctx, "go", "env", "GOCACHE", "GOPATH", "GOMODCACHE", "GOFLAGS", "GOPROXY").Output()
 	if err != nil {
