@@ -120,7 +120,7 @@ func fillWorkspace(t *testing.T, base, slug string) *filled {
 	f.do("POST", "/tokens", object{"name": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker+"2")
 
 	// The index for search has followed (Decision 20), and will have more to follow.
-	for deadline := time.Now().Add(10 * time.Second); len(f.do("GET", "/issues/"+parent+"/similar", nil, http.StatusOK)["similar"].([]any)) == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); len(f.do("GET", "/issues/"+parent+"/similar", nil, http.StatusOK)["similar"].([]any)) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the index never followed")
 		}

@@ -244,7 +244,7 @@ func (run *modelRun) compareSimilar() {
 				}
 			}
 			slices.Sort(want)
-			for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) { // no client can tell when
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // no client can tell when
 				got = run.similar(c, t)
 				if len(want) > 50 && len(got) == 50 || slices.Equal(got, want) {
 					break
