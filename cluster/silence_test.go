@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,37 +60,50 @@ func refusedEarly(g *group, request any) bool {
 	return false
 }
 
+// silentFor calls look while a member has heard from no leader for d to most, and returns look's result. It does both
+// again if a message came meanwhile, which was on its way, or if look took too long.
+func silentFor(t *testing.T, g *group, d, most time.Duration, look func() bool) (result bool) {
+	t.Helper()
+	testkit.Eventually(t, g.node+" hears from no leader for a moment", func() bool {
+		heard := g.tuning.clock() - int64(d)
+		g.tracking.silence.heard.Store(heard)
+		result = look()
+		return g.tracking.silence.heard.Load() == heard && g.tracking.silence.since(g.tuning.clock()) < int64(most)
+	})
+	return result
+}
+
 // A member refuses votes within a lease of its leader's last message, and while it serves itself. It
 // refuses no transfer, since the successor waits.
 func TestVote_TooEarly(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
 	owner, follower := w.nodes["a"].group(1), w.nodes["b"].group(1)
-	want := func(g *group, refused bool) {
+	const never = time.Duration(math.MaxInt64)
+	margin := time.Duration(follower.tuning.leaseMargin())
+	want := func(g *group, silent, most time.Duration, refused bool) {
 		t.Helper()
 		term := g.raft.CurrentTerm() + 1
-		if refusedEarly(g, &raft.RequestVoteRequest{Term: term}) != refused || refusedEarly(g, &raft.RequestPreVoteRequest{Term: term}) != refused {
+		if !silentFor(t, g, silent, most, func() bool {
+			return refusedEarly(g, &raft.RequestVoteRequest{Term: term}) == refused && refusedEarly(g, &raft.RequestPreVoteRequest{Term: term}) == refused
+		}) {
 			t.Errorf("refused: %v, want %v", !refused, refused)
 		}
 		if refusedEarly(g, &raft.RequestVoteRequest{Term: term, LeadershipTransfer: true}) || refusedEarly(g, &raft.AppendEntriesRequest{Term: term}) {
 			t.Error("a transfer's vote, or entries, are refused")
 		}
 	}
-	now := func() int64 { return follower.tuning.clock() }
-	owner.tracking.silence.heard.Store(now() - int64(time.Hour))
-	want(owner, true)
+	want(owner, time.Hour, never, true)
 
 	w.isolate(true, "a", "b", "c")
-	follower.tracking.silence.heard.Store(now())
-	want(follower, true)
-	follower.tracking.silence.heard.Store(now() - follower.tuning.leaseMargin())
-	want(follower, false)
+	want(follower, 0, margin, true)
+	want(follower, margin, never, false)
 	follower.lease.beginEpoch(9) // as before it serves, and after: the lease may be extended
-	want(follower, true)
+	want(follower, margin, never, true)
 	follower.lease.endEpoch()
-	want(follower, false)
+	want(follower, margin, never, false)
 	follower.up.Store(false) // as while it starts
-	want(follower, true)
+	want(follower, margin, never, true)
 	follower.up.Store(true)
 }
 
@@ -124,9 +138,8 @@ func TestVote_EmptyReplica(t *testing.T) {
 
 	w.addVoter(t, a, 1, "d")
 	w.isolate(true, "d", "a", "b", "c")
-	g.tracking.silence.heard.Store(g.tuning.clock() - int64(time.Hour))
 	for _, request := range requests {
-		if refusedEarly(g, request) {
+		if silentFor(t, g, time.Hour, math.MaxInt64, func() bool { return refusedEarly(g, request) }) {
 			t.Errorf("a voter does not vote: %+v", request)
 		}
 	}
@@ -137,32 +150,40 @@ func TestVote_SilentLeader(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
 	g := w.nodes["b"].group(1)
-	// The member forgets its leader soon after the cut. On a very busy machine that may be at once.
-	testkit.Eventually(t, "the member knows a leader that it doesn't hear", func() bool {
-		w.isolate(false, "a", "b", "c")
-		testkit.Eventually(t, "the member follows", func() bool {
-			leader, _ := g.raft.LeaderWithID()
-			return leader == "a"
-		})
-		w.isolate(true, "a", "b", "c")
+	follows := func() bool {
 		leader, _ := g.raft.LeaderWithID()
 		return leader == "a" && g.raft.State() == raft.Follower
-	})
-	g.tracking.silence.heard.Store(g.tuning.clock() - int64(silentLeader))
-	answer := make(chan raft.RPCResponse, 1)
-	_, last := g.log.Bounds()
-	ask := raft.RPC{RespChan: answer, Command: &raft.RequestPreVoteRequest{Term: g.raft.CurrentTerm() + 1, LastLogIndex: last + 1, LastLogTerm: g.raft.CurrentTerm() + 1,
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("c"), Addr: []byte("c")}}}
-	if !g.interceptVote(&ask) || !(<-answer).Response.(*raft.RequestPreVoteResponse).Granted {
+	}
+	// The member forgets its leader soon after the cut. On a very busy machine that may be before the end of a look.
+	cut := func(silent, most time.Duration, look func() bool) (result bool) {
+		t.Helper()
+		testkit.Eventually(t, "the member knows a leader that it doesn't hear", func() bool {
+			w.isolate(false, "b", "a", "c")
+			testkit.Eventually(t, "the member follows", follows)
+			w.isolate(true, "b", "a", "c") // the leader leads on with c
+			result = silentFor(t, g, silent, most, look)
+			return follows()
+		})
+		return result
+	}
+	if !cut(silentLeader, math.MaxInt64, func() bool {
+		answer := make(chan raft.RPCResponse, 1)
+		_, last := g.log.Bounds()
+		ask := raft.RPC{RespChan: answer, Command: &raft.RequestPreVoteRequest{Term: g.raft.CurrentTerm() + 1, LastLogIndex: last + 1, LastLogTerm: g.raft.CurrentTerm() + 1,
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("c"), Addr: []byte("c")}}}
+		return g.interceptVote(&ask) && (<-answer).Response.(*raft.RequestPreVoteResponse).Granted
+	}) {
 		t.Error("the member would not vote")
 	}
-	vote := raft.RPC{Command: &raft.RequestVoteRequest{Term: g.raft.CurrentTerm() + 1}}
-	if g.interceptVote(&vote) || !vote.Command.(*raft.RequestVoteRequest).LeadershipTransfer {
+	// flagged reports whether Raft is told not to ask whether it knows of a leader.
+	flagged := func() bool {
+		vote := raft.RPC{Command: &raft.RequestVoteRequest{Term: g.raft.CurrentTerm() + 1}}
+		return !g.interceptVote(&vote) && vote.Command.(*raft.RequestVoteRequest).LeadershipTransfer
+	}
+	if !cut(silentLeader, math.MaxInt64, flagged) {
 		t.Error("Raft would refuse the vote")
 	}
-	g.tracking.silence.heard.Store(g.tuning.clock() - g.tuning.leaseMargin())
-	vote.Command = &raft.RequestVoteRequest{Term: g.raft.CurrentTerm() + 1}
-	if g.interceptVote(&vote) || vote.Command.(*raft.RequestVoteRequest).LeadershipTransfer {
+	if cut(time.Duration(g.tuning.leaseMargin()), silentLeader, flagged) {
 		t.Error("Raft is not asked whether it knows of a leader")
 	}
 }
