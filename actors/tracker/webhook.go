@@ -64,7 +64,7 @@ var webhooks = storage.Table[Webhook]{
 	Dirty: DirtyWebhooks,
 }
 
-var _ = declareTable(&webhooks, newestFirst, atMost(100, "webhook subscriptions"))
+var _ = declareTable(&webhooks, newestFirst, atMost(MaxWebhooks, "webhook subscriptions"))
 
 // webhookByID returns a webhook, or NOT_FOUND.
 func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, error) {

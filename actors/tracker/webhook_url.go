@@ -25,6 +25,9 @@ type WebhookPolicy struct {
 	PerHost int
 }
 
+// MaxWebhooks is the number of webhooks that a workspace may have.
+const MaxWebhooks = 100
+
 // DefaultWebhooksPerHost limits the requests that one change causes to a host that may
 // not want any.
 const DefaultWebhooksPerHost = 10

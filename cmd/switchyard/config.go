@@ -141,7 +141,7 @@ func (s serveCmd) refuseZeros() error {
 		{"--audit-retention", s.AuditRetention == 0}, {"--sweep-interval", s.SweepInterval == 0}, {"--stall-after", s.StallAfter == 0},
 		{"--lane-life", s.LaneLife == 0}, {"--replace-after", s.ReplaceAfter == 0}, {"--console-session", s.ConsoleSession == 0},
 		{"--max-active-children", s.MaxActiveChildren == 0}, {"--inbound-routes-per-workspace", s.InboundPerSpace == 0},
-		{"--inbound-claims-per-key", s.InboundPerKey == 0}, {"--webhooks-per-host", s.WebhooksPerHost == 0}, {"--webhooks-max-data", s.WebhooksMaxData == 0},
+		{"--inbound-claims-per-key", s.InboundPerKey == 0}, {"--webhooks-per-host", s.WebhooksPerHost != nil && *s.WebhooksPerHost == 0}, {"--webhooks-max-data", s.WebhooksMaxData == 0},
 	} {
 		if f.zero {
 			return fmt.Errorf("%s 0: must be more; without the flag it has its default", f.flag)

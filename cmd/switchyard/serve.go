@@ -76,7 +76,7 @@ type serveCmd struct {
 	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too." group:"Webhooks"`
 	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses too, private or not; repeatable." placeholder:"CIDR" group:"Webhooks"`
 
-	WebhooksPerHost           int       `help:"How many webhooks of a workspace may lead to one host." default:"10" placeholder:"N" group:"Webhooks"`
+	WebhooksPerHost           *int      `help:"How many webhooks of a workspace may lead to one host (all of them, or 10 where --http or --public-url is not of this machine alone)." placeholder:"N" group:"Webhooks"`
 	WebhooksMaxData           byteSize  `help:"Bytes that data, and changes, of an event may have in a delivery; larger ones are left out, and the delivery has the address to read them at." default:"256KiB" placeholder:"SIZE" group:"Webhooks"`
 	WebhooksWorkspaceRequests perSecond `help:"Webhook deliveries of a workspace in a second; more wait (off, or 50 where --http or --public-url is not of this machine alone)." placeholder:"N" group:"Webhooks"`
 	WebhooksWorkspaceBytes    perSecond `help:"Bytes of webhook deliveries of a workspace in a second (off, or 2MiB)." placeholder:"SIZE" group:"Webhooks"`
@@ -163,7 +163,7 @@ func (s serveCmd) Run() error {
 			TrustedProxies: s.TrustedProxies, ForwardedHeader: s.ForwardedHeader,
 		},
 		NoConsole: !s.Console, ConsoleSession: s.ConsoleSession, OIDC: provider,
-		WebhooksPerHost: s.WebhooksPerHost, WebhooksMaxData: int(s.WebhooksMaxData),
+		WebhooksMaxData: int(s.WebhooksMaxData),
 		WebhookRates: node.WebhookRates{
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
@@ -173,6 +173,9 @@ func (s serveCmd) Run() error {
 		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
 		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, TraceEndpoint: s.TraceEndpoint, TraceRatio: s.TraceRatio, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
+	}
+	if s.WebhooksPerHost != nil {
+		cfg.WebhooksPerHost = *s.WebhooksPerHost
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

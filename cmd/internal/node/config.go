@@ -106,7 +106,8 @@ type Config struct {
 	WebhooksAllowHTTP, WebhooksAllowPrivate bool
 	WebhooksAllowCIDR                       []string
 	// WebhooksPerHost is how many webhooks of a workspace may lead to one host; 0 means
-	// tracker.DefaultWebhooksPerHost.
+	// tracker.DefaultWebhooksPerHost, or as many as a workspace may have if the API is for this
+	// machine alone.
 	WebhooksPerHost int
 	// WebhooksMaxData bounds data and changes in the body of a delivery, in bytes each;
 	// 0 means tracker.DefaultDeliveryPart.

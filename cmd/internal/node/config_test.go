@@ -112,6 +112,22 @@ func TestConfig_WebhookRates(t *testing.T) {
 	if w := c.Warnings(); !slices.ContainsFunc(w, func(s string) bool { return strings.Contains(s, "--inbound-routes=open") }) {
 		t.Errorf("warnings %q", w)
 	}
+	for name, row := range map[string]struct {
+		http, public string
+		set, want    int
+	}{
+		"loopback":                {"127.0.0.1:8080", "", 0, tracker.MaxWebhooks},
+		"loopback, set":           {"127.0.0.1:8080", "", 3, 3},
+		"loopback behind a proxy": {"127.0.0.1:8080", "https://yard.example", 0, tracker.DefaultWebhooksPerHost},
+		"public":                  {"0.0.0.0:8080", "", 0, tracker.DefaultWebhooksPerHost},
+		"public, set":             {"0.0.0.0:8080", "", 30, 30},
+	} {
+		c := sane()
+		c.HTTP, c.PublicURL, c.WebhooksPerHost = row.http, row.public, row.set
+		if w, err := c.webhooks(); err != nil || w.Policy.PerHost != row.want {
+			t.Errorf("%s: %d to a host, %v", name, w.Policy.PerHost, err)
+		}
+	}
 	c = sane()
 	c.WebhooksPerHost = -1
 	if err := c.validate(); err == nil || !strings.Contains(err.Error(), "--webhooks-per-host") {

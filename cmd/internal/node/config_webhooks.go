@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -55,7 +56,11 @@ func (c Config) webhooks() (actors.Webhooks, error) {
 
 // webhookPolicy says where webhooks may lead.
 func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
-	p := tracker.WebhookPolicy{AllowHTTP: c.WebhooksAllowHTTP, AllowPrivate: c.WebhooksAllowPrivate, PerHost: c.WebhooksPerHost}
+	perHost := tracker.DefaultWebhooksPerHost
+	if !c.exposed() {
+		perHost = tracker.MaxWebhooks
+	}
+	p := tracker.WebhookPolicy{AllowHTTP: c.WebhooksAllowHTTP, AllowPrivate: c.WebhooksAllowPrivate, PerHost: cmp.Or(c.WebhooksPerHost, perHost)}
 	if c.WebhooksPerHost < 0 {
 		return p, fmt.Errorf("--webhooks-per-host %d: must be at least 1", c.WebhooksPerHost)
 	}
