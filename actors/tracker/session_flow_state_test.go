@@ -80,6 +80,11 @@ func (s *flowState) issue(id IssueID) *Issue {
 func (m *flowModel) compare(t *rapid.T) {
 	s := m.state(t)
 	s.readScopes()
+	for at, due := m.nextTimer(); due != nil && !at.After(m.now); at, due = m.nextTimer() { // a hold may have ended while it was read
+		m.passing(t, 0)
+		s = m.state(t)
+		s.readScopes()
+	}
 	s.readIssues()
 	for _, r := range s.all {
 		if r.MaxDurationMinutes != nil && !r.Status.Ended() && !r.budgetEnds().After(s.began) {
