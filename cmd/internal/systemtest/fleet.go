@@ -81,18 +81,6 @@ func NewFleet(binary, dir string, flags ...string) *Fleet {
 	return f
 }
 
-// nets counts the networks that were given out. They begin at firstNet, so that test runs on one machine do not meet.
-var (
-	nets     atomic.Uint32
-	firstNet = rand.Uint32()
-)
-
-// loopbackNet returns the beginning of loopback addresses that no other test of this process has, "127.a.b.".
-func loopbackNet() string {
-	n := firstNet + nets.Add(1)
-	return fmt.Sprintf("127.%d.%d.", 1+(n>>8)%254, n%256)
-}
-
 // address of the n-th node.
 func (f *Fleet) address(n, port int) string { return fmt.Sprintf("%s%d:%d", f.net, n, port) }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -281,4 +283,16 @@ func readHello(conn io.Reader) (raw []byte, from string, err error) {
 		return nil, "", err
 	}
 	return raw, hello.From, nil
+}
+
+// nets counts the networks that were given out. They begin at firstNet, so that test runs on one machine do not meet.
+var (
+	nets     atomic.Uint32
+	firstNet = rand.Uint32()
+)
+
+// loopbackNet returns the beginning of loopback addresses that no other test of this process has, "127.a.b.".
+func loopbackNet() string {
+	n := firstNet + nets.Add(1)
+	return fmt.Sprintf("127.%d.%d.", 1+(n>>8)%254, n%256)
 }
