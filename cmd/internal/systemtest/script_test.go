@@ -80,7 +80,7 @@ func prove(ctx context.Context, t *testing.T, data string) {
 // TestScripts runs every HTTP script against a whole node.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	n := inProcess(t, nil)
+	n := inProcess(t, func(c *node.Config) { c.WebhooksPerHost = tracker.DefaultWebhooksPerHost })
 	base := "http://" + n.HTTPAddr()
 	files, err := filepath.Glob("../../../httpapi/testdata/*.txt")
 	if err != nil || len(files) == 0 {
