@@ -33,6 +33,18 @@ func (l *leavers) count() int {
 	return len(l.waiting)
 }
 
+// anyGone reports whether the client of a request that waits has left.
+func (l *leavers) anyGone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, client := range l.waiting {
+		if client == nil || client.gone() {
+			return true
+		}
+	}
+	return false
+}
+
 // dialed returns how many connections were opened to a node.
 func (a *atlas) dialed(node string) int {
 	a.mu.Lock()
@@ -119,23 +131,27 @@ func TestGone_ClientsThatStayGoOn(t *testing.T) {
 	}
 }
 
-// A client leaves while no node serves its workspace: the next owner is not asked.
-func TestGone_WhileNobodyServes(t *testing.T) {
+// A client leaves before its request is lost with the owner of its workspace: the next owner is not asked.
+func TestGone_BeforeTheOwnerIsLost(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
 	entry := a.join(t, "a")
 	next := a.join(t, "c")
 	c, _ := dial(t, entry.addr)
+	asked, lost := make(chan struct{}), make(chan struct{})
 	a.haunt(t, "b", func(peer net.Conn) {
 		readOne(peer)
-		a.move("")
+		close(asked)
+		<-lost
 	})
 	if _, err := io.WriteString(c, strings.Replace(takeRequest("mine"), "\r\n", "\r\nIdempotency-Key: k\r\n", 1)); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the owner is lost", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.owner == "" })
+	<-asked
 	_ = c.Close()
+	testkit.Eventually(t, "the node can tell that the client is gone", func() bool { return entry.leavers.anyGone() || entry.connections() == 0 })
 	a.move("c")
+	close(lost)
 	testkit.Eventually(t, "the connection ends", func() bool { return entry.connections() == 0 })
 	if _, _, calls := next.engine.seen(); calls != 0 {
 		t.Errorf("the next owner was asked %d times", calls)
