@@ -16,7 +16,9 @@ TLS ?=
 SEED ?=
 PKG ?= ./...
 # These run the built binary, which -race would not see into.
-RACE_PACKAGES ?= $(shell go list ./... | grep -v -e /systemtest -e /consoletest)
+RACE_PACKAGES ?= $(shell go list ./... | grep -v $(BUSY_PACKAGES))
+# These run clusters and a browser, which keep all processors busy, so other tests don't run beside them.
+BUSY_PACKAGES := -e /systemtest -e /consoletest
 LINT := go tool -modfile=tools/go.mod golangci-lint
 HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
 # The programs that cmd/internal/consoletest looks for.
@@ -44,7 +46,12 @@ build: ## build bin/switchyard
 	go build -pgo=auto -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
 
 test: ## every test; needs only Go; PKG=./storage narrows it
-	go test -short -timeout 1500s $(PKG)
+	@packages=$$(go list $(PKG)); failed=0; \
+	for group in -v ''; do \
+		chosen=$$(echo "$$packages" | grep $$group $(BUSY_PACKAGES) || true); \
+		[ -z "$$chosen" ] || go test -short -timeout 1500s $$chosen || failed=1; \
+	done; \
+	exit $$failed
 	@[ "$(HAS_BROWSER)" = yes ] || echo "test: left out the console in a browser, no Chromium found; on Debian: apt-get install chromium"
 
 full: ## make test, with its longest tests in their full form; takes half an hour
