@@ -19,6 +19,9 @@ PKG ?= ./...
 RACE_PACKAGES ?= $(shell go list ./... | grep -v $(BUSY_PACKAGES))
 # These run clusters and a browser, which keep all processors busy, so other tests don't run beside them.
 BUSY_PACKAGES := -e /systemtest -e /consoletest
+# Random choices of tests are the same in each run of test and race, so that chance fails none; SEED=n makes
+# others. full makes new ones.
+SAME_CHOICES = RAPID_SEED=$(or $(SEED),5) SWITCHYARD_TEST_SEED=$(or $(SEED),5)
 LINT := go tool -modfile=tools/go.mod golangci-lint
 HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
 # The programs that cmd/internal/consoletest looks for.
@@ -45,22 +48,22 @@ cluster: build ## three nodes on this machine, state in data/cluster; Ctrl-C sto
 build: ## build bin/switchyard
 	go build -pgo=auto -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
 
-test: ## every test; needs only Go; PKG=./storage narrows it
+test: ## every test; needs only Go; PKG=./storage narrows it, SEED=n makes other random choices
 	@packages=$$(go list $(PKG)); failed=0; \
 	for group in -v ''; do \
 		chosen=$$(echo "$$packages" | grep $$group $(BUSY_PACKAGES) || true); \
-		[ -z "$$chosen" ] || go test -short -timeout 1500s $$chosen || failed=1; \
+		[ -z "$$chosen" ] || $(SAME_CHOICES) go test -short -timeout 1500s $$chosen || failed=1; \
 	done; \
 	exit $$failed
 	@[ "$(HAS_BROWSER)" = yes ] || echo "test: left out the console in a browser, no Chromium found; on Debian: apt-get install chromium"
 
-full: ## make test, with its longest tests in their full form; takes half an hour
+full: ## make test, with its longest tests in their full form and with new random choices; takes half an hour
 	go test -timeout 90m $(PKG)
 
 race: ## the tests under the race detector; needs a C compiler
 	@if [ "$(HAS_CC)" != yes ]; then \
 		echo "make race: the race detector needs cgo, and the C compiler \"$$(go env CC)\" was not found; install gcc or clang, or set CC" >&2; exit 1; fi
-	CGO_ENABLED=1 go test -race -short -timeout 1200s $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(SAME_CHOICES) go test -race -short -timeout 1200s $(RACE_PACKAGES)
 
 lint: ## golangci-lint as pinned in tools/go.mod
 	$(LINT) run

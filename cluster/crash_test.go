@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/cluster/raftstore"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -140,22 +139,9 @@ func check(t *testing.T, r *running, acked map[storage.Shard]map[uint64]uint64) 
 	return found
 }
 
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	n := rand.Uint64()
-	if text := os.Getenv("CLUSTER_SEED"); text != "" {
-		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("repeat with CLUSTER_SEED=%d", n)
-	return n
-}
-
 func TestRestart_AfterCrashAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(seed(t), 1))
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 	for round := range 4 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			fs := vfs.NewCrashableMem()
@@ -188,7 +174,7 @@ func TestRestart_AfterCrashAtAnyPoint(t *testing.T) {
 // A crash while the node closes. Release, the snapshots and the flush may each be missing.
 func TestRestart_AfterCrashDuringClose(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(seed(t), 2))
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 2))
 	fs := vfs.NewCrashableMem()
 	stands := map[storage.Shard]map[uint64]uint64{}
 	for range 5 {

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft"
+
+	"switchyard/internal/testkit"
 )
 
 // crashes clones a file system before each write while it is armed. A clone is the file
@@ -57,7 +59,7 @@ func (c *crashes) arm(on bool) {
 func TestRestore_CrashAtEveryStep(t *testing.T) {
 	t.Parallel()
 	s := leader(t)
-	random := rand.New(rand.NewPCG(seed(t), 3))
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 3))
 	c := &crashes{fs: vfs.NewCrashableMem(), random: random}
 	f := newFollower(t, errorfs.Wrap(c.fs, c))
 	f.lead(2, 9)

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/cluster/raftstore"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -210,7 +211,7 @@ func (c *clients) trouble(t *testing.T, random *rand.Rand, disks map[string]*vfs
 }
 
 // TestLinear_UnderFaults runs for CLUSTER_LINEAR (a duration, 6s when it is not
-// given) and repeats its faults, though not their timing, with CLUSTER_SEED.
+// given) and repeats its faults, though not their timing, with SWITCHYARD_TEST_SEED.
 func TestLinear_UnderFaults(t *testing.T) {
 	t.Parallel()
 	length := 6 * time.Second
@@ -220,7 +221,7 @@ func TestLinear_UnderFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	number := seed(t)
+	number := testkit.Seed(t)
 	random := rand.New(rand.NewPCG(number, 3))
 	for over := time.Now().Add(length); time.Now().Before(over); {
 		linear(t, random, min(10*time.Second, length))

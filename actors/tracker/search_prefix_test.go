@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 // slowBegins compares every word of a query with every word of a text.
@@ -19,8 +21,7 @@ func slowBegins(query, text string) bool {
 // TestPrefixesMet_AgreesWithComparison draws queries and texts of words that often begin with each other.
 func TestPrefixesMet_AgreesWithComparison(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	word := func() string {
 		if random.IntN(10) == 0 {
 			return randomText(random, 8)
@@ -46,15 +47,15 @@ func TestPrefixesMet_AgreesWithComparison(t *testing.T) {
 		}
 		words := prefixWords(query)
 		if !slices.IsSortedFunc(words, bytes.Compare) {
-			t.Fatalf("seed %d: words %q", seed, words)
+			t.Fatalf("words %q", words)
 		}
 		found := prefixesMet{words: words, met: make([]bool, len(words)), left: len(words)}
 		if more := found.look(text); more != (found.left > 0) {
-			t.Fatalf("seed %d: %d words are left, more is %t", seed, found.left, more)
+			t.Fatalf("%d words are left, more is %t", found.left, more)
 		}
 		want := slowBegins(query, text)
 		if (found.left == 0) != want {
-			t.Fatalf("seed %d: words that begin with those of %+q are in %+q: %t, want %t", seed, query, text, !want, want)
+			t.Fatalf("words that begin with those of %+q are in %+q: %t, want %t", query, text, !want, want)
 		}
 		if want {
 			met++
@@ -75,8 +76,7 @@ func TestPrefixWords_LeavesOutBeginnings(t *testing.T) {
 // TestEachPiece_KeepsWords cuts long texts. Where a character of ASCII is in no word the marks behind it begin a piece with it.
 func TestEachPiece_KeepsWords(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	for range 50 {
 		var b strings.Builder
 		for b.Len() < 3*textPiece {
@@ -93,7 +93,7 @@ func TestEachPiece_KeepsWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := wordsOf(b.String()); !slices.Equal(got, want) || pieces < 2 {
-			t.Fatalf("seed %d: %d pieces have %d words, want %d", seed, pieces, len(got), len(want))
+			t.Fatalf("%d pieces have %d words, want %d", pieces, len(got), len(want))
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"switchyard/internal/testkit"
 )
 
 // slowWords folds a text as a whole, and looks each character up in the tables of scripts.
@@ -109,13 +111,7 @@ func BenchmarkEachWord(b *testing.B) {
 
 func TestFoldWords_RandomText(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	defer func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	}()
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	for range 20_000 {
 		wantSlowWords(t, randomText(random, 100))
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // reachedLog asks a node up to which moment the logs of all shards are archived.
@@ -32,7 +34,7 @@ func TestBackup_AMomentOfACluster(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	dir := filepath.Join(t.TempDir(), "backups")
 	f := newFleet(ctx, t, 3, "--shards", "3", "--backup-to", dir, "--backup-every", "1h", "--backup-log-every", "1s")
 	load, err := newTraffic(ctx, f, 4, 2)

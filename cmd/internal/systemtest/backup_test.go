@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"switchyard/internal/testkit"
 	"switchyard/internal/testkit/bucket"
 )
 
@@ -219,7 +220,7 @@ func TestBackup_OfAClusterUnderLoad(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	load, err := newTraffic(ctx, f, 4, 2)
 	if err != nil {

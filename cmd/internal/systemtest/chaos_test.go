@@ -13,19 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
-
-// seed of a run: SWITCHYARD_TEST_SEED, or the clock.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	s := uint64(time.Now().UnixNano())
-	if given, err := strconv.ParseUint(os.Getenv("SWITCHYARD_TEST_SEED"), 10, 64); err == nil {
-		s = given
-	}
-	t.Logf("SWITCHYARD_TEST_SEED=%d repeats the choices of this run", s)
-	return s
-}
 
 // chaosLength is how long faults happen: SWITCHYARD_CHAOS_MINUTES, or as long as
 // the tests of every change can afford.
@@ -159,7 +149,7 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 func TestCluster_Storm(t *testing.T) {
 	t.Parallel()
 	length, pauseFor := chaosLength()
-	s, program := seed(t), faultyBinary(t)
+	s, program := testkit.Seed(t), faultyBinary(t)
 	kinds, names := slices.Concat(faults(pauseFor), removals(), damages(), machineFaults()), os.Getenv("SWITCHYARD_CHAOS_FAULTS")
 	nodes, secure := chaosNodes(s, length, names), chaosTLS(s)
 	if nodes >= moveNodes {

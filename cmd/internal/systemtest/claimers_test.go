@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 const (
@@ -83,7 +85,7 @@ func TestClaim_ClaimersThatDie(t *testing.T) {
 		T: t, node: node, token: home.Token.Token, path: "/workspaces/" + home.Workspace.ID + "/agent/sessions",
 		doomed: map[string]struct{}{}, done: make(chan struct{}), held: map[string][]hold{}, results: map[string][]string{},
 	}
-	s := seed(t)
+	s := testkit.Seed(t)
 	issues := claimedIssues
 	if testing.Short() {
 		issues = claimedIssuesShort

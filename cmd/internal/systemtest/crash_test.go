@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // The crash test's size: what issue acceptance asks of one node.
@@ -69,11 +69,7 @@ func TestKill9_AcknowledgedWritesSurvive(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
-	seed := uint64(time.Now().UnixNano())
-	if s, err := strconv.ParseUint(os.Getenv("SWITCHYARD_TEST_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("SWITCHYARD_TEST_SEED=%d repeats the choices of this run", seed)
+	seed := testkit.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 
 	r := &crashRun{t: t, binary: binary(t), data: t.TempDir()}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // TestCluster_GrowsAndShrinksUnderLoad takes one node to five and back by drains
@@ -17,7 +19,7 @@ func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	f := newFleet(ctx, t, 1, "--shards", "4")
 	load, err := newTraffic(ctx, f, 4, 2)
 	if err != nil {
@@ -103,7 +105,7 @@ func TestCluster_RollingRestart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	load, err := newTraffic(ctx, f, 4, 2)
 	if err != nil {
@@ -124,7 +126,7 @@ func TestCluster_ReplacesADeadNode(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	load, err := newTraffic(ctx, f, 4, 2)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"switchyard/cmd/internal/node"
+	"switchyard/internal/testkit"
 )
 
 // modelSteps is how many random operations TestModel does: SWITCHYARD_MODEL_STEPS,
@@ -35,7 +36,7 @@ func TestModel(t *testing.T) {
 	data := t.TempDir()
 	keep := func(cfg *node.Config) { cfg.Data = data }
 	n, stop := stoppable(t, keep)
-	s := seed(t)
+	s := testkit.Seed(t)
 	for life, left := 0, modelSteps(); left > 0; life++ {
 		r := rand.New(rand.NewPCG(s, uint64(life)))
 		run := newModelRun(t, "http://"+n.HTTPAddr(), fmt.Sprintf("model-%d", life), r)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
 // pagedIssue is an issue that may be walked over, and from when to when it was as
@@ -168,7 +170,7 @@ func TestPages_WalksUnderWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	y.member.Token = member.Token
-	s := seed(t)
+	s := testkit.Seed(t)
 	r := rand.New(rand.NewPCG(s, 0))
 	for range 250 {
 		if _, err := y.create(t.Context(), r); err != nil {

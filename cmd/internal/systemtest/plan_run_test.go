@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 const (
@@ -133,7 +135,7 @@ func (f *planFleet) strike(ctx context.Context, rng *rand.Rand) error {
 // nodes after each so many steps. SWITCHYARD_PLAN_LIFE repeats one of the lives alone.
 func runPlans(ctx context.Context, t *testing.T, nodes planNodes, steps, each int) {
 	t.Helper()
-	s := seed(t)
+	s := testkit.Seed(t)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lives := make(chan int, (steps+planLife-1)/planLife)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // A leader that hands over while its link to a follower is cut has entries under way
@@ -18,7 +20,7 @@ func TestCluster_StopsAfterEntriesWereRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load.run(ctx, seed(t), 20*time.Millisecond)
+	load.run(ctx, testkit.Seed(t), 20*time.Millisecond)
 	defer load.end()
 	leader, cut, third := f.members[0], f.members[1], f.members[2]
 	f.Cut(leader, cut)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // TestCluster_RemovesANodeThatRuns removes one of four nodes while it leads shards. The others take
@@ -186,7 +188,7 @@ func TestCluster_RemovalsUnderLoad(t *testing.T) {
 	length, _ := chaosLength()
 	ctx, cancel := limited(t, length+4*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	load, err := newTraffic(ctx, f, 6, 2)
 	if err != nil {

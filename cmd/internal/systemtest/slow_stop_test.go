@@ -32,7 +32,7 @@ func TestCluster_SlowStop(t *testing.T) {
 		leaver, stays = stays, leaver
 	}
 	testkit.Unread(t, strings.TrimPrefix(leaver.URL, "http://"))
-	load.run(ctx, seed(t), 60*time.Millisecond)
+	load.run(ctx, testkit.Seed(t), 60*time.Millisecond)
 	stopped, began := make(chan error, 1), time.Now()
 	go func() { stopped <- leaver.Terminate(ctx) }()
 	if err := stays.Await(ctx, leaver.Name+" leads nothing", func(v ClusterView) bool {

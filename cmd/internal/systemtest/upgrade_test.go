@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -82,7 +83,7 @@ func TestCluster_UpgradesUnderLoad(t *testing.T) {
 	older := olderBinary(t)
 	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
-	s := seed(t)
+	s := testkit.Seed(t)
 	f := NewFleet(binary(t), t.TempDir(), "--shards", "4")
 	f.keepLogs(t)
 	for n := range 3 {
