@@ -32,6 +32,9 @@ func (g *goodbyes) close(c net.Conn) error {
 	if g.conns == nil {
 		g.conns = map[net.Conn]struct{}{}
 	}
+	if _, closing := g.conns[c]; closing {
+		return nil // fasthttp closes idle connections again and again until it has stopped
+	}
 	g.conns[c] = struct{}{}
 	go func() {
 		_ = c.Close()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"switchyard/actors/tracker"
 	"switchyard/internal/testkit"
@@ -155,4 +156,43 @@ func TestSecure_ShutdownWaitsForNoClient(t *testing.T) {
 	}
 	p.unread.Store(true)
 	shutDown(t, b, p)
+}
+
+// leavingConn is a connection above a socket, whose end takes until its client reads.
+type leavingConn struct {
+	net.Conn
+	reads chan struct{}
+}
+
+func (c leavingConn) NetConn() net.Conn { return c.Conn }
+
+func (c leavingConn) Close() error {
+	<-c.reads
+	return c.Conn.Close() //nolint:wrapcheck // the error of the socket
+}
+
+// A server that stops closes its idle connections again and again until no connection is left.
+func TestGoodbyes_AConnectionClosedTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer func() { _ = there.Close() }()
+		c := leavingConn{here, make(chan struct{})}
+		var g goodbyes
+		for range 2 {
+			if err := g.close(c); err != nil {
+				t.Error(err)
+			}
+		}
+		ended := make(chan struct{})
+		go func() { g.end(t.Context()); close(ended) }()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("end does not wait for the client")
+		default:
+		}
+		close(c.reads)
+		<-ended
+	})
 }
