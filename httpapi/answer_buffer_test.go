@@ -159,7 +159,7 @@ func TestAnswers_OfAnotherNodeAreCharged(t *testing.T) {
 	a.join(t, "owner").engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{Body: []byte(strings.Repeat("x", page))}, nil
 	})
-	b := a.join(t, "other", func(c *Config) { c.WriteTimeout = time.Minute })
+	b := a.join(t, "other", func(c *Config) { c.WriteTimeout = time.Hour })
 	c := slow(t, b.addr)
 	if _, err := io.WriteString(c, "GET "+things+" HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
 		t.Fatal(err)

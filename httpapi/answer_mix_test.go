@@ -114,7 +114,7 @@ func askMixed(addr string, random *rand.Rand) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		return err
 	}
 	in := bufio.NewReader(c)

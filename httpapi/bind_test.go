@@ -253,7 +253,7 @@ func TestBind_DeepNestingIsCheap(t *testing.T) {
 		if len(faults) != 1 || !strings.Contains(faults[""], "more than 64 levels") {
 			t.Errorf("%s: %v", name, faults)
 		}
-		if took := time.Since(start); took > 5*time.Second { // a quadratic look would take minutes
+		if took := time.Since(start); took > 30*time.Second { // a quadratic look would take minutes
 			t.Errorf("%s took %v", name, took)
 		}
 	}

@@ -41,7 +41,7 @@ func TestBudget_AnswersNotTaken(t *testing.T) {
 	t.Parallel()
 	const page = 8 << 20
 	b := setup(t, func(c *Config) {
-		c.WriteTimeout = time.Minute
+		c.WriteTimeout = time.Hour
 		c.Limits = Limits{Bytes: 20 * page, WorkspaceBytes: 4 * page}
 	})
 	large := strings.Repeat("x", page)
@@ -94,7 +94,7 @@ func TestBudget_PagesThatWereWaitedFor(t *testing.T) {
 	t.Parallel()
 	const page = 8 << 20
 	b := setup(t, func(c *Config) {
-		c.WriteTimeout = time.Minute
+		c.WriteTimeout = time.Hour
 		c.Limits = Limits{Bytes: 20 * page, WorkspaceBytes: 3 * page}
 	})
 	charged := make(chan int64, 4)

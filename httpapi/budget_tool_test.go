@@ -18,7 +18,7 @@ func TestBudget_AnswersOfTools(t *testing.T) {
 	const size = 4 << 20 // more than the kernel takes for a client that does not read
 	body := []byte(`{"text":"` + strings.Repeat("x", size) + `"}`)
 	b := setup(t, func(c *Config) {
-		c.WriteTimeout = time.Minute
+		c.WriteTimeout = time.Hour
 		c.Limits = Limits{Bytes: 30 * size, WorkspaceBytes: 9 * size}
 	})
 	charged := make(chan int64, 3)

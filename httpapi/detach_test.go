@@ -99,11 +99,14 @@ func TestDetach_EndsIfTheConnectionFails(t *testing.T) {
 			if _, err := io.WriteString(c, sent); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case <-ended:
-			case <-time.After(10 * time.Second):
-				t.Error("the source of the stream is still open")
-			}
+			testkit.Eventually(t, "the source of the stream is closed", func() bool {
+				select {
+				case <-ended:
+					return true
+				default:
+					return false
+				}
+			})
 			testkit.Eventually(t, "nothing is counted", func() bool { return b.waitingCount() == 0 && b.connections() == 0 })
 		})
 	}

@@ -193,10 +193,16 @@ type bundle struct {
 	describeErr error
 }
 
+// unhurried gives requests and clients more time than they have by default, for tests on busy machines.
+func unhurried(c Config) Config {
+	c.RequestTimeout, c.ReadTimeout, c.WriteTimeout = time.Minute, time.Minute, time.Minute
+	return c
+}
+
 func setup(t testing.TB, adjust ...func(*Config)) *bundle {
 	t.Helper()
 	engine, log := &fakeEngine{}, &logs{}
-	cfg := Config{Engine: engine, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	cfg := unhurried(Config{Engine: engine, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for _, f := range adjust {
 		f(&cfg)
 	}
@@ -220,7 +226,7 @@ func serve(t testing.TB, s *Server) *bundle {
 	go func() { b.served <- b.Serve(ln) }()
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := b.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,7 +157,7 @@ func TestForward_PassesTheAnswerThrough(t *testing.T) {
 	if calls != 3 || req.Credential != token || req.ID != "mine" || req.Idempotency == nil || req.Idempotency.Key != "k" || in.(*makeThingIn).Title != "t" {
 		t.Errorf("%d calls, the last with %+v %+v", calls, req, in)
 	}
-	if left := time.Until(req.Deadline); left <= 0 || left > 10*time.Second {
+	if left := time.Until(req.Deadline); left <= 0 || left > time.Minute {
 		t.Errorf("the owner has %s left", left)
 	}
 	if _, _, calls := entry.engine.seen(); calls != 0 {
@@ -246,14 +247,14 @@ func TestForward_FollowsTheOwner(t *testing.T) {
 func TestForward_NobodyServes(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("")
-	entry := a.join(t, "a")
+	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = time.Hour }) // which the request must not take
 	began := time.Now()
 	got := entry.do(t, "POST", things, thingBody)
 	took := time.Since(began)
 	if got.StatusCode != 503 || outcomeOf(got) != "not_applied" || got.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
-	if took < ownerWait || took > 8*time.Second { // 3 s on a machine that has the time
+	if took < ownerWait {
 		t.Errorf("refused after %s", took)
 	}
 }
@@ -325,9 +326,12 @@ func TestForward_RefusesAtOnceWithoutAnOwner(t *testing.T) {
 func TestForward_NeverNotAppliedAfterALoss(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = time.Second })
+	entry := a.join(t, "a")
+	var later atomic.Int64 // by how much the time is later than the clock
+	entry.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	a.haunt(t, "b", func(c net.Conn) {
 		readOne(c)
+		later.Store(int64(time.Hour)) // the answer is due, and there is no owner
 		a.move("")
 	})
 	got := entry.do(t, "POST", things, thingBody, "Idempotency-Key: k")
@@ -354,6 +358,11 @@ func TestForward_IdleConnectionsThatEnded(t *testing.T) {
 			t.Fatalf("%d %s", got.StatusCode, got.body)
 		}
 		<-closed
+		testkit.Eventually(t, "the kernel tells that the connection has ended", func() bool {
+			entry.pools.mu.Lock()
+			defer entry.pools.mu.Unlock()
+			return !slices.ContainsFunc(entry.pools.nodes["b"], func(kept *peerConn) bool { return quiet(kept.conn) })
+		})
 	}
 }
 
@@ -362,13 +371,13 @@ func TestForward_IdleConnectionsThatEnded(t *testing.T) {
 func TestForward_SilentNode(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = time.Second })
+	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = 3 * time.Second })
 	quit := make(chan struct{})
 	a.haunt(t, "b", func(net.Conn) { <-quit })
 	defer close(quit)
 	began := time.Now()
 	got := entry.do(t, "POST", things, thingBody)
-	if took := time.Since(began); got.StatusCode != 503 || outcomeOf(got) != "unknown" || took > 9*time.Second { // 1 s on a machine that has the time
+	if took := time.Since(began); got.StatusCode != 503 || outcomeOf(got) != "unknown" || took > time.Minute { // 3 s on a machine that has the time
 		t.Errorf("%d %s after %s", got.StatusCode, got.body, took)
 	}
 }

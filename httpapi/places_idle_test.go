@@ -4,6 +4,7 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/internal/testkit"
@@ -13,7 +14,9 @@ import (
 func TestPlaces_AnAnswerOnItsWayIsNotIdle(t *testing.T) {
 	t.Parallel()
 	const most, size = 20, 8 << 20
-	b := setup(t, func(c *Config) { c.MaxConnections, c.Limits.IdleConnections = 2000, most })
+	b := setup(t, func(c *Config) {
+		c.MaxConnections, c.Limits.IdleConnections, c.WriteTimeout = 2000, most, time.Hour
+	})
 	var asked atomic.Bool
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		if !asked.Swap(true) {
@@ -28,11 +31,17 @@ func TestPlaces_AnAnswerOnItsWayIsNotIdle(t *testing.T) {
 	if _, err := r.Peek(1); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "idle connections to be closed", func() bool {
+	open := func() {
 		c, r := dial(t, b.addr)
 		if a := ask(t, c, r, things, token); a.StatusCode != 200 {
 			t.Fatalf("%d %s", a.StatusCode, a.body)
 		}
+	}
+	for range most {
+		open()
+	}
+	testkit.Eventually(t, "idle connections to be closed", func() bool {
+		open()
 		return b.refusals(t, boundIdle) > 0
 	})
 	if a, err := readAnswer(r, "GET"); err != nil || len(a.body) != size {

@@ -21,7 +21,7 @@ func dialFrom(t *testing.T, from, addr string) (net.Conn, *bufio.Reader) {
 		t.Skipf("connect from %s: %v", from, err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return c, bufio.NewReader(c)

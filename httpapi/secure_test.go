@@ -264,7 +264,7 @@ func TestSecure_ShutdownCutsOff(t *testing.T) {
 		}
 	}
 	connect()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := b.Shutdown(ctx); err != nil {
 		t.Error(err)

@@ -139,7 +139,7 @@ func serverOf(addr string) string {
 		return ""
 	}
 	defer c.Close()
-	if c.SetDeadline(time.Now().Add(time.Second)) != nil {
+	if c.SetDeadline(time.Now().Add(20*time.Second)) != nil {
 		return ""
 	}
 	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/internal/testkit"
@@ -14,7 +15,7 @@ import (
 func TestBudget_AnswersInTheKernel(t *testing.T) {
 	t.Parallel()
 	const page = 1 << 20
-	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 8 * page} })
+	b := setup(t, func(c *Config) { c.WriteTimeout, c.Limits = time.Hour, Limits{WorkspaceBytes: 8 * page} })
 	large := strings.Repeat("x", page)
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{Body: []byte(large)}, nil
