@@ -37,7 +37,8 @@ type fakeCluster struct {
 	done []string
 	fail error
 	hang bool
-	name string // of the node; node-2 and node-3 are members too
+	due  time.Time // of the last change
+	name string    // of the node; node-2 and node-3 are members too
 }
 
 func (c *fakeCluster) Load(_ context.Context, node string) (NodeLoad, error) {
@@ -79,6 +80,9 @@ func (c *fakeCluster) Remove(ctx context.Context, node string) error {
 }
 
 func (c *fakeCluster) change(ctx context.Context, what string) error {
+	c.mu.Lock()
+	c.due, _ = ctx.Deadline()
+	c.mu.Unlock()
 	if c.hang {
 		<-ctx.Done()
 		return ctx.Err()
@@ -100,7 +104,7 @@ func (c *fakeCluster) changes() []string {
 func setupCluster(t *testing.T, c *fakeCluster, adjust ...func(*Config)) *bundle {
 	t.Helper()
 	engine, log := &rootEngine{}, &logs{}
-	cfg := Config{Engine: engine, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	cfg := unhurried(Config{Engine: engine, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if c != nil {
 		cfg.Cluster = c
 	}
@@ -217,11 +221,13 @@ func TestCluster_SaysWhatIsWrong(t *testing.T) {
 func TestCluster_AnswersByTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*fakeCluster{"hangs": {hang: true}, "does not know": {fail: tracker.OutcomeUnknown("It was not confirmed.")}} {
-		b := setupCluster(t, c, func(c *Config) { c.RequestTimeout = time.Second })
+		b := setupCluster(t, c, func(c *Config) { c.RequestTimeout = 2 * time.Second })
 		left := make(chan time.Duration, 2)
 		acts := make(chan tracker.Act, 2)
 		b.engine.set(func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
-			left <- time.Until(req.Deadline)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			left <- req.Deadline.Sub(c.due)
 			acts <- *in.(*tracker.Act)
 			return tracker.Reply{Outcome: tracker.NoContent}, nil
 		})
