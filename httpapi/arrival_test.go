@@ -18,6 +18,7 @@ import (
 // bubble is a server whose clients are at the other ends of pipes, in a bubble of synctest.
 type bubble struct {
 	*Server
+	fake  *fakeEngine
 	conns chan net.Conn
 	ended chan struct{}
 	once  sync.Once
@@ -31,11 +32,12 @@ func inBubble(t *testing.T, limits Limits, f func(t *testing.T, b *bubble)) {
 		t.Fatalf("%d %s", a.StatusCode, a.body)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newServer(Config{Engine: &fakeEngine{}, Logger: slog.New(slog.DiscardHandler), Limits: limits}, fakeRoutes())
+		engine := &fakeEngine{}
+		s, err := newServer(Config{Engine: engine, Logger: slog.New(slog.DiscardHandler), Limits: limits}, fakeRoutes())
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &bubble{Server: s, conns: make(chan net.Conn), ended: make(chan struct{})}
+		b := &bubble{Server: s, fake: engine, conns: make(chan net.Conn), ended: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(b) }()
 		f(t, b)

@@ -234,23 +234,17 @@ func TestHostile_ConnectionSurvivesSmallRefusals(t *testing.T) {
 func TestHostile_SlowClients(t *testing.T) {
 	t.Parallel()
 	for name, parts := range map[string]string{
-		"nothing":            "",
-		"half a header":      "GET /healthz HTTP/1.1\r\nHos",
-		"half a body":        postHead + "Content-Length: 13\r\n\r\n{\"tit",
-		"half a large body":  postHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat(" ", 50_000),
-		"half a chunk":       postHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n{",
-		"no end of chunks":   postHead + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
-		"continue and quiet": postHead + "Expect: 100-continue\r\nContent-Length: 13\r\n\r\n",
+		"nothing":           "",
+		"half a header":     "GET /healthz HTTP/1.1\r\nHos",
+		"half a body":       postHead + "Content-Length: 13\r\n\r\n{\"tit",
+		"half a large body": postHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat(" ", 50_000),
+		"half a chunk":      postHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n{",
+		"no end of chunks":  postHead + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, func(c *Config) { c.ReadTimeout = 100 * time.Millisecond })
-			want := 1
-			if strings.HasPrefix(name, "continue") {
-				want = 2 // 100 Continue first
-			}
-			answers := b.raw(t, want, parts)
-			if a := answers[want-1]; a.StatusCode != 408 || a.failure.Code != "BAD_REQUEST" || !a.Close {
+			if a := b.raw(t, 1, parts)[0]; a.StatusCode != 408 || a.failure.Code != "BAD_REQUEST" || !a.Close {
 				t.Errorf("%d %s, close %v", a.StatusCode, a.body, a.Close)
 			}
 			if _, _, calls := b.engine.seen(); calls != 0 {
@@ -258,6 +252,28 @@ func TestHostile_SlowClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that waits for 100 Continue gets it, and has no more time for its body than others.
+func TestHostile_ContinueAndQuiet(t *testing.T) {
+	t.Parallel()
+	inBubble(t, Limits{}, func(t *testing.T, b *bubble) {
+		here, there := net.Pipe()
+		b.conns <- there
+		if _, err := io.WriteString(here, postHead+"Expect: 100-continue\r\nContent-Length: 13\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(here)
+		for _, status := range []int{100, 408} {
+			if a, err := readAnswer(r, "POST"); err != nil || a.StatusCode != status || a.Close != (status == 408) {
+				t.Fatalf("%v %+v, want %d", err, a, status)
+			}
+		}
+		if _, _, calls := b.fake.seen(); calls != 0 {
+			t.Errorf("the engine was asked %d times", calls)
+		}
+		_ = here.Close()
+	})
 }
 
 // A header sent byte by byte is cut off all the same: the time is for the whole
@@ -291,7 +307,7 @@ func TestHostile_DrippingClient(t *testing.T) {
 	if err != nil || a.StatusCode != 408 {
 		t.Fatalf("%v %+v", err, a)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
