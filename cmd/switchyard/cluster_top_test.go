@@ -109,7 +109,7 @@ func TestClusterTop_RealNodes(t *testing.T) {
 		`(?m)^sessions 0 created, 0 running, 0 waiting   webhook deliveries 0 pending$`,
 		`(?m)^node-1 +alive +\d +\d +\d\S* +\d\S* +\d\S* +\d\S* +\d+% +\d`,
 		`(?m)^node-2 +alive +\d +\d +\d\S* +\d\S* +\d\S* +\d\S* +\d+% +\d`,
-		`(?m)^acme +` + made.Workspace.ID + ` +node-[12] +[1-9]\S* +[1-9]\S* +\d`,
+		`(?m)^acme +` + made.Workspace.ID + ` +node-[12] +(0\.)?[1-9]\S* +(0\.)?[1-9]\S* +\d`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no line is like %s:\n%s", want, out.String())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -92,9 +93,21 @@ func await(t *testing.T, out *watched, what <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-what:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("never came:\n%s", out)
 	}
+}
+
+// ownAddress returns an address of the loopback network that no other process is likely to use: ports of 127.0.0.1
+// may be taken between the choice of a port and the start of a node. It is 127.0.0.1 where there is no other.
+func ownAddress() string {
+	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	ln.Close()
+	return address
 }
 
 // playCluster is a local cluster of played nodes on free ports.
@@ -106,9 +119,10 @@ func playCluster(t *testing.T, out *watched) *localCluster {
 	}
 	addresses := map[string]string{}
 	var held []net.Listener
+	own := ownAddress()
 	for _, flag := range []string{"http", "metrics", "peer", "gossip"} {
 		for i := 1; i <= 3; i++ {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			ln, err := net.Listen("tcp", own)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func (s *service) titles() (titles []string) {
 func (s *service) backups(what string, wanted func(b *httpapi.BackupStatus) bool) *httpapi.BackupStatus {
 	s.t.Helper()
 	var view httpapi.Topology
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); {
 		s.get("/cluster", &view)
 		if view.Backup != nil && view.Backup.Log != nil && wanted(view.Backup) {
 			return view.Backup
