@@ -92,7 +92,7 @@ func (l *entriesLink) send(shard storage.Shard, args *raft.AppendEntriesRequest)
 func (l *entriesLink) write(conn net.Conn, piece []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = conn.SetWriteDeadline(time.Now().Add(raftTimeout))
+	_ = conn.SetWriteDeadline(time.Now().Add(l.port.limit(raftTimeout)))
 	_, err := conn.Write(piece)
 	return err
 }

@@ -121,7 +121,7 @@ func (s *entriesServer) write(a groupAnswer) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.frame = appendGroupFrame(s.frame[:0], []groupAnswer{a}, appendGroupAnswer)
-	_ = s.conn.SetWriteDeadline(time.Now().Add(raftTimeout))
+	_ = s.conn.SetWriteDeadline(time.Now().Add(s.port.limit(raftTimeout)))
 	if _, err := s.conn.Write(s.frame); err != nil {
 		s.port.closeConn(s.conn)
 	}

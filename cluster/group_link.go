@@ -107,7 +107,7 @@ func (l *groupLink) run() {
 		if frame = l.takeQueue(conn, frame[:0]); len(frame) == 0 {
 			continue
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(raftTimeout))
+		_ = conn.SetWriteDeadline(time.Now().Add(l.port.limit(raftTimeout)))
 		if _, err := conn.Write(frame); err != nil {
 			l.fail(conn, fmt.Errorf("send messages of groups to node %q: %w", l.node, err))
 		}

@@ -121,9 +121,10 @@ func TestGroupLink_LateGroup(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
 	leader, follower := linkedGroups{t, w.add("a", "one", nil)}, linkedGroups{t, w.add("b", "one", nil)}
-	free, taken := make(chan struct{}), make(chan raft.RPC, 10)
+	free, taken, arrived := make(chan struct{}), make(chan raft.RPC, 10), make(chan struct{}, 2*maxLate+10)
 	follower.add(1, func(rpc raft.RPC, wait bool, quit <-chan struct{}) bool { // Raft's goroutine takes nothing
 		if !wait {
+			arrived <- struct{}{}
 			return false
 		}
 		select {
@@ -136,6 +137,7 @@ func TestGroupLink_LateGroup(t *testing.T) {
 		}
 	})
 	follower.add(2, func(rpc raft.RPC, _ bool, _ <-chan struct{}) bool { // it takes the heartbeat and waits for the disk
+		arrived <- struct{}{}
 		go func() {
 			<-free
 			rpc.Respond(&raft.AppendEntriesResponse{Success: true, LastLog: 2}, nil)
@@ -151,6 +153,9 @@ func TestGroupLink_LateGroup(t *testing.T) {
 				t.Errorf("shard %d: %+v, %v", from.shard, resp, err)
 			}
 		})
+	}
+	for range 2 {
+		<-arrived
 	}
 	third := leader.add(3, nil)
 	for range 3 {
@@ -229,7 +234,8 @@ func TestGroupLink_Votes(t *testing.T) {
 func TestGroupLink_StandOfAMemberThatHangs(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
-	leader, follower := linkedGroups{t, w.add("a", "one", nil)}, linkedGroups{t, w.add("b", "one", nil)}
+	leader := linkedGroups{t, w.addWith("a", "one", peerConfig{Keys: [][]byte{nil}, patience: standTime})}
+	follower := linkedGroups{t, w.add("b", "one", nil)}
 	follower.add(1, func(raft.RPC, bool, <-chan struct{}) bool { return true }) // and answers nothing
 	from := leader.add(1, nil)
 	began := time.Now()

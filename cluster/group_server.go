@@ -175,7 +175,7 @@ func (s *groupServer) write(answers []groupAnswer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.frame = appendGroupFrame(s.frame[:0], answers, appendGroupAnswer)
-	_ = s.conn.SetWriteDeadline(time.Now().Add(raftTimeout))
+	_ = s.conn.SetWriteDeadline(time.Now().Add(s.port.limit(raftTimeout)))
 	_, err := s.conn.Write(s.frame)
 	if err != nil {
 		s.port.closeConn(s.conn)

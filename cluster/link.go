@@ -76,7 +76,7 @@ func (l *link) register(now time.Time) (number uint32, outcome chan groupOutcome
 // await returns the answer to a request that was registered at a time. The error is that of the
 // answer, if it has one.
 func (l *link) await(ctx context.Context, number uint32, outcome chan groupOutcome, since time.Time) (groupAnswer, error) {
-	timer := time.NewTimer(raftTimeout)
+	timer := time.NewTimer(l.port.limit(raftTimeout))
 	defer timer.Stop()
 	select {
 	case o := <-outcome:

@@ -72,7 +72,7 @@ type peerConfig struct {
 
 	maxAccepted int           // tests only; 0 means maxAccepted
 	gather      time.Duration // tests only; 0 means gatherHeartbeats
-	controlTime time.Duration // tests only; 0 means controlTimeout
+	patience    time.Duration // tests only: the least limit of a dial, a handshake or a request; 0 means that of each
 	old         bool          // tests only: a version without connections for all groups
 }
 
@@ -105,9 +105,6 @@ func newPeerPort(cfg peerConfig) *peerPort {
 	if cfg.gather == 0 {
 		cfg.gather = gatherHeartbeats
 	}
-	if cfg.controlTime == 0 {
-		cfg.controlTime = controlTimeout
-	}
 	p := &peerPort{
 		cfg:      cfg,
 		handlers: map[rpcKind]rpcHandler{},
@@ -123,6 +120,9 @@ func newPeerPort(cfg peerConfig) *peerPort {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
+
+// limit returns how long something may take that usually may take d.
+func (p *peerPort) limit(d time.Duration) time.Duration { return max(d, p.cfg.patience) }
 
 // noteEntries notes that a request comes or goes, if it has entries.
 func (p *peerPort) noteEntries(args *raft.AppendEntriesRequest, now time.Time) {
@@ -217,7 +217,7 @@ func (p *peerPort) closeConn(conn net.Conn) {
 
 // acceptConn makes the handshake on an accepted connection and passes it to its handler.
 func (p *peerPort) acceptConn(conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
+	_ = conn.SetDeadline(time.Now().Add(p.limit(helloTimeout)))
 	tcp := conn
 	if t := p.cfg.TLS; t != nil {
 		secure := tls.Server(conn, t.server)
@@ -276,7 +276,7 @@ func (p *peerPort) acceptConn(conn net.Conn) {
 
 // dial opens a connection of a kind to the node at an address. Errors wrap errNotSent.
 func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard storage.Shard) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.limit(dialTimeout))
 	defer cancel()
 	fail := func(err error) error {
 		return fmt.Errorf("%w: dial %s at %s: %w", errNotSent, node, addr, err)

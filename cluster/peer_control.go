@@ -126,7 +126,7 @@ func (p *peerPort) exchange(ctx context.Context, conn net.Conn, kind rpcKind, bo
 	if len(body) > maxFrame-1 {
 		return nil, fmt.Errorf("%w: the request is larger than %d bytes", errNotSent, maxFrame)
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.controlTime)
+	ctx, cancel := context.WithTimeout(ctx, p.limit(controlTimeout))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	status, answer, err := roundTrip(conn, kind, body)
@@ -194,7 +194,7 @@ func (p *peerPort) serveControl(conn net.Conn, hello peerHello) {
 			return
 		}
 		status, answer := p.carryOut(rpcKind(kind), &hello, body)
-		_ = conn.SetWriteDeadline(time.Now().Add(p.cfg.controlTime))
+		_ = conn.SetWriteDeadline(time.Now().Add(p.limit(controlTimeout)))
 		if err := writeControl(conn, status, answer); err != nil || status == noMember {
 			return
 		}
@@ -226,7 +226,7 @@ func (p *peerPort) answer(kind rpcKind, from string, body []byte) (answer []byte
 	if from == "" && kind != rpcJoin {
 		return nil, errors.New("the requesting node has not joined the cluster")
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.controlTime)
+	ctx, cancel := context.WithTimeout(p.ctx, p.limit(controlTimeout))
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {

@@ -22,13 +22,14 @@ const (
 type raftStream struct {
 	net.Conn
 	clock func() time.Time
+	short time.Duration             // limit of requests that are no snapshot
 	long  atomic.Pointer[time.Time] // the deadline of a snapshot; nil for other requests
 }
 
 // SetDeadline sets the deadline of a request and its answer.
 func (s *raftStream) SetDeadline(t time.Time) error {
 	s.long.Store(nil)
-	if t.Sub(s.clock()) > 2*raftTimeout {
+	if t.Sub(s.clock()) > 2*s.short {
 		s.long.Store(&t)
 	}
 	return s.Conn.SetDeadline(t)

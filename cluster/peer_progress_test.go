@@ -18,7 +18,7 @@ func TestRaftStream_EndsWithoutProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer func() { _, _ = ours.Close(), theirs.Close() }()
-		s := &raftStream{Conn: ours, clock: time.Now}
+		s := &raftStream{Conn: ours, clock: time.Now, short: raftTimeout}
 		if err := s.SetDeadline(time.Now().Add(5 * time.Hour)); err != nil {
 			t.Fatal(err)
 		}

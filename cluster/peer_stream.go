@@ -39,7 +39,7 @@ func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net
 	if err != nil {
 		return nil, err
 	}
-	return &raftStream{Conn: &trackedConn{Conn: conn, peers: s.peers}, clock: time.Now}, nil
+	return &raftStream{Conn: &trackedConn{Conn: conn, peers: s.peers}, clock: time.Now, short: s.peers.limit(raftTimeout)}, nil
 }
 
 // Close closes the group's streams and refuses new ones.

@@ -24,12 +24,15 @@ import (
 
 // peerNetwork is peers that find each other by name.
 type peerNetwork struct {
-	t  testing.TB
-	mu sync.Mutex
-	at map[string]string
+	t     testing.TB
+	mu    sync.Mutex
+	at    map[string]string
+	hangs chan struct{} // gets one for each request "hang" that has arrived
 }
 
-func newPeerNetwork(t testing.TB) *peerNetwork { return &peerNetwork{t: t, at: map[string]string{}} }
+func newPeerNetwork(t testing.TB) *peerNetwork {
+	return &peerNetwork{t: t, at: map[string]string{}, hangs: make(chan struct{}, 1)}
+}
 
 func (w *peerNetwork) resolve(node string) (string, bool) {
 	w.mu.Lock()
@@ -63,6 +66,9 @@ func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 	w.at[node] = ln.Addr().String()
 	w.mu.Unlock()
 	cfg.Listener, cfg.Resolve, cfg.Logger = ln, w.resolve, quiet()
+	if cfg.patience == 0 {
+		cfg.patience = 5 * time.Minute // other tests may have the processors
+	}
 	cfg.Format = func() storage.Format { return storage.FormatNewest }
 	cfg.Self = func() peerSelf { return peerSelf{cluster, node, node + "-instance"} }
 	p := newPeerPort(cfg)
@@ -76,6 +82,7 @@ func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 		case "panic":
 			panic("as asked")
 		case "hang":
+			w.hangs <- struct{}{}
 			<-ctx.Done()
 		}
 		return body, nil
@@ -91,10 +98,8 @@ func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 func TestPeerPort_Calls(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
-	// The largest frame may take long where other tests have the processors.
-	cfg := peerConfig{Keys: [][]byte{nil}, controlTime: 5 * time.Minute}
-	a := w.addWith("a", "one", cfg)
-	w.addWith("b", "one", cfg)
+	a := w.add("a", "one", nil)
+	w.add("b", "one", nil)
 	ctx := t.Context()
 	for range 3 { // the later ones over the connection of the first
 		if got, err := a.call(ctx, "b", rpcReport, []byte("hello")); err != nil || string(got) != "b to a: hello" {
@@ -121,9 +126,13 @@ func TestPeerPort_Calls(t *testing.T) {
 	if _, err := a.call(ctx, "nobody", rpcCall, nil); !errors.Is(err, errNotSent) {
 		t.Errorf("an unknown node: %v", err)
 	}
-	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-	defer cancel()
-	if _, err := a.call(short, "b", rpcCall, []byte("hang")); err == nil || errors.Is(err, errNotSent) {
+	abandoned, abandon := context.WithCancel(ctx)
+	defer abandon()
+	go func() {
+		<-w.hangs
+		abandon()
+	}()
+	if _, err := a.call(abandoned, "b", rpcCall, []byte("hang")); err == nil || errors.Is(err, errNotSent) {
 		t.Errorf("an abandoned call: %v", err)
 	}
 	if got, err := a.call(ctx, "b", rpcCall, []byte("after")); err != nil || string(got) != "after" {

@@ -33,7 +33,7 @@ func (p *peerPort) transportFor(shard storage.Shard) raft.Transport {
 		Logger:  raftLogger{p.cfg.Logger.With("shard", int(shard), "component", "raft")},
 		Stream:  &shardStreams{connListener: h, peers: p, shard: shard},
 		MaxPool: raftPool,
-		Timeout: raftTimeout,
+		Timeout: p.limit(raftTimeout),
 	})
 	p.mu.Lock()
 	if p.closed {
@@ -134,7 +134,7 @@ const standTime = electionTimeout / 2
 // TimeoutNow tells a member to stand for election. Raft refuses all changes until it returns, also those
 // of a newer term: a member whose Raft hangs must not hold it up for longer than the hand-over may take.
 func (t *shardTransport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	ctx, cancel := context.WithTimeoutCause(t.ctx, standTime, errGroupTimeout)
+	ctx, cancel := context.WithTimeoutCause(t.ctx, t.peers.limit(standTime), errGroupTimeout)
 	defer cancel()
 	_, err := t.peers.sendGroup(ctx, string(target), groupMessage{kind: messageStand, shard: t.shard}, true)
 	if err != nil && errors.Is(context.Cause(ctx), errGroupTimeout) {
