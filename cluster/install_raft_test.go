@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -9,21 +10,21 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
 // learner is a member of a group that is added to a running leader.
 type learner struct {
 	*group
-	store    *storage.Store
-	progress chan struct{} // capacity 1
-	end      func()
+	store *storage.Store
+	end   func()
 }
 
 // newLearner opens a shard on a store and connects it with the leader.
 func newLearner(t *testing.T, fs vfs.FS, leader *group) *learner {
 	t.Helper()
-	l := &learner{store: openStore(t, fs, "learner"), progress: make(chan struct{}, 1)}
+	l := &learner{store: openStore(t, fs, "learner")}
 	n, err := New(Config{Store: l.store, Shards: 1, NodeName: "learner", Logger: quiet()})
 	if err != nil {
 		_ = l.store.Close()
@@ -33,12 +34,7 @@ func newLearner(t *testing.T, fs vfs.FS, leader *group) *learner {
 		t.Fatal(err)
 	}
 	l.group = n.group(leader.shard)
-	l.machine.grown = func(int64, int64) {
-		select {
-		case l.progress <- struct{}{}:
-		default:
-		}
-	}
+	l.machine.grown = func(int64, int64) {}
 	_, transport := raft.NewInmemTransport("learner")
 	transport.Connect(raft.ServerAddress(leader.node), leader.transport)
 	leader.transport.(raft.WithPeers).Connect("learner", transport)
@@ -68,13 +64,7 @@ func (l *learner) catchUp(t *testing.T, index uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	for l.machine.applied.Load() < index {
-		select {
-		case <-l.progress:
-		case <-ctx.Done():
-			t.Fatalf("the learner stands at entry %d of %d", l.machine.applied.Load(), index)
-		}
-	}
+	testkit.Await(ctx, t, fmt.Sprintf("the learner has entry %d", index), func() bool { return l.machine.applied.Load() >= index })
 }
 
 func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
