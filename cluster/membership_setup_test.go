@@ -194,8 +194,9 @@ type testMemberConfig struct {
 	maxFormat storage.Format
 }
 
+// fastGossip finds a dead node soon. A node that has no processor for a moment must not be taken for dead.
 func fastGossip(conf *memberlist.Config, times *gossip.Times) {
-	conf.ProbeInterval, conf.ProbeTimeout = 100*time.Millisecond, 50*time.Millisecond
+	conf.ProbeInterval, conf.ProbeTimeout = 300*time.Millisecond, 150*time.Millisecond
 	conf.GossipInterval = 10 * time.Millisecond
 	conf.SuspicionMult = 2
 	conf.GossipToTheDeadTime = time.Second

@@ -25,12 +25,18 @@ func grown(t *testing.T, n int, keys [][]byte) []*testMember {
 	}
 	for _, s := range nodes {
 		nodes[0].spread(t, nodes...)
-		testkit.Eventually(t, s.name+" sees all alive", func() bool {
-			states := s.states()
-			return len(states) == n && !slices.ContainsFunc(states, func(state string) bool { return !strings.HasSuffix(state, " alive") })
-		})
+		s.seesAlive(t, n)
 	}
 	return nodes
+}
+
+// seesAlive waits until a node sees so many nodes alive, itself among them.
+func (s *testMember) seesAlive(t *testing.T, n int) {
+	t.Helper()
+	testkit.Eventually(t, s.name+" sees all alive", func() bool {
+		states := s.states()
+		return len(states) == n && !slices.ContainsFunc(states, func(state string) bool { return !strings.HasSuffix(state, " alive") })
+	})
 }
 
 // spread hands the owner's registry to the others, as reports do.
@@ -57,6 +63,7 @@ func TestMembership_JoinLeaveAndCrash(t *testing.T) {
 	if !nodes[0].registry.list().HadThree {
 		t.Error("the registry does not know that there were three nodes")
 	}
+	nodes[4].seesAlive(t, 5) // the fifth node takes leave of those that it sees
 	nodes[4].end(false)
 	nodes[3].end(true)
 	for _, s := range nodes[:3] {
@@ -97,13 +104,17 @@ func TestMembership_RestartAtAnotherPortIsFollowed(t *testing.T) {
 
 func TestMembership_AreFoundAgainAfterACrash(t *testing.T) {
 	t.Parallel()
-	nodes := grown(t, 2, nil)
-	addr := nodes[1].gossip.Addr
-	nodes[1].end(true)
-	nodes[0].wantStates(t, "n2 dead")
+	directory, w := newMemoryDirectory(t), newFakeCalls()
+	first := newTestMember(t, testMemberConfig{name: "n1", directory: directory, wires: w}).mustRun(t)
+	// On an address that no other test uses, which could take the port before the restart.
+	second := newTestMember(t, testMemberConfig{name: "n2", gossip: "127.0.0.2:0", seeds: []string{first.gossip.Addr}, directory: directory, wires: w}).mustRun(t)
+	first.spread(t, second)
+	first.wantStates(t, "n2 alive")
+	second.end(true)
+	first.wantStates(t, "n2 dead")
 	// It restarts without a list of members, and n1 connects to it.
 	m, err := gossip.New(gossip.Config{
-		Bind: addr, Self: nodes[1].meta, Known: func() []membership.Record { return nil }, Logger: quiet(), Tune: fastGossip,
+		Bind: second.gossip.Addr, Self: second.meta, Known: func() []membership.Record { return nil }, Logger: quiet(), Tune: fastGossip,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +124,7 @@ func TestMembership_AreFoundAgainAfterACrash(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	nodes[0].wantStates(t, "n2 alive")
+	first.wantStates(t, "n2 alive")
 }
 
 func TestMembership_RefusedWithAMessage(t *testing.T) {
