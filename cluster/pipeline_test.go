@@ -155,7 +155,7 @@ func (p sending) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.Appen
 }
 
 // deadline bounds waits for conditions that take milliseconds. A fault makes them wait forever.
-const deadline = 20 * time.Second
+const deadline = 2 * time.Minute
 
 // After a refusal Raft takes no further answer, but it may send one more request. That one
 // waits until the earlier answers are taken.

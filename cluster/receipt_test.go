@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"strings"
 	"testing"
@@ -154,7 +155,9 @@ func TestStop_WhileASnapshotIsReceived(t *testing.T) {
 	a, c := w.nodes["a"], w.nodes["c"]
 	pending := &c.group(1).machine.pending
 	testkit.Eventually(t, "the log is long enough", func() bool {
-		a.mustPropose(t, 1, strings.Repeat("x", 4<<10))
+		row := make([]byte, 4<<10) // that can't be compressed
+		_, _ = rand.Read(row)
+		a.mustPropose(t, 1, string(row))
 		return pending.Load() > closeSnapshotBytes
 	})
 	w.receive(t, 1, a, "c", disks["c"], false)
