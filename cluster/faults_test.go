@@ -109,8 +109,7 @@ func TestFaults_OneWayCuts(t *testing.T) {
 			for _, way := range ways {
 				w.set(true, way[0], way[1])
 			}
-			next := w.owner(t, 1, "b", "c")
-			next.mustPropose(t, 1, "after")
+			w.keep(t, 1, "after", "b", "c")
 			if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil {
 				t.Error("who was cut off answers reads")
 			}
@@ -186,7 +185,7 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	if _, others, _ := b.group(1).members(); len(others) != 1 {
 		t.Fatal("b heard of it")
 	}
-	w.owner(t, 1, "c", "b").mustPropose(t, 1, "on")
+	w.keep(t, 1, "on", "c", "b")
 }
 
 // A follower that is far behind in a shard without writes is sent all missing entries at
@@ -277,17 +276,16 @@ func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	a := w.owner(t, 1, "a")
 	a.mustPropose(t, 1, "before")
 	a.group(1).fail(errors.New("a bad entry"))
-	next := w.owner(t, 1, "b", "c")
-	next.mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 	reports := a.report()
 	if i := slices.IndexFunc(reports, func(r placement.GroupReport) bool { return r.Shard == 1 }); i < 0 || !strings.Contains(reports[i].Failed, "a bad entry") {
 		t.Errorf("a reports %+v", reports)
 	}
 	// The others elect it, since they don't know of the fault.
-	if err := next.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "a"}); err != nil {
-		t.Fatal(err)
-	}
-	w.owner(t, 1, "b", "c").mustPropose(t, 1, "again")
+	testkit.Eventually(t, "a is elected", func() bool { // it may not follow yet
+		return w.owner(t, 1, "b", "c").changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "a"}) == nil
+	})
+	w.keep(t, 1, "again", "b", "c")
 	if _, owns := a.Owner(1); owns {
 		t.Error("the failed replica serves")
 	}
@@ -299,7 +297,7 @@ func TestFaults_DamagedLeaderHandsOver(t *testing.T) {
 	w, _ := threeNodes(t, 1)
 	a := w.owner(t, 1, "a")
 	a.Damaged(1, errors.New("a bad block"))
-	w.owner(t, 1, "b", "c").mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 
 	alone := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1})
 	alone.Damaged(1, errors.New("a bad block"))

@@ -17,17 +17,15 @@ import (
 func (w *network) fill(t testing.TB, leader *running, shard storage.Shard, name string) *group {
 	t.Helper()
 	n := w.nodes[name]
-	w.slow(40 * time.Millisecond)
+	isCut := w.cutAfterEntries(shardLink{shard, leader.id.Node, name}) // before the next request, which has more
 	if err := n.hostReplica(shard, leader.newest(t, shard)); err != nil {
 		t.Fatal(err)
 	}
-	if err := leader.changeReplica(t.Context(), shard, replicaChange{replicaAdd, name}); err != nil {
+	if err := w.change(t, leader, shard, replicaChange{replicaAdd, name}); err != nil {
 		t.Fatal(err)
 	}
 	g := n.group(shard)
-	testkit.Eventually(t, name+" has the first entries", func() bool { _, last := g.log.Bounds(); return last > 0 })
-	w.isolate(true, leader.id.Node, name)
-	w.slow(0)
+	testkit.Eventually(t, name+" has the first entries", isCut)
 	if !g.isFilling() {
 		t.Fatalf("%s got all entries before it was cut off", name)
 	}
@@ -121,7 +119,7 @@ func TestFilling_NeitherVotesNorStands(t *testing.T) {
 		return g.raft.ReloadableConfig().HeartbeatTimeout == followerTimeout
 	})
 	testkit.Eventually(t, "it is a voter", func() bool {
-		return a.changeReplica(t.Context(), 1, replicaChange{replicaPromote, "e"}) == nil
+		return w.change(t, a, 1, replicaChange{replicaPromote, "e"}) == nil
 	})
 	w.nodes["e"].stop()
 	if g = w.boot(t, "e", disk, false, 1).group(1); g.isFilling() {
@@ -145,10 +143,7 @@ func TestFilling_FounderThatComesBack(t *testing.T) {
 	}
 	w.addVoter(t, a, 1, "b")
 	w.addVoter(t, a, 1, "c")
-	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
-		t.Fatal(err)
-	}
-	w.owner(t, 1, "b")
+	w.lead(t, 1, "b")
 	w.removeVoter(t, b, 1, "a")
 	if err := a.dropReplica(1); err != nil {
 		t.Fatal(err)
@@ -173,7 +168,7 @@ func TestFilling_FounderThatComesBack(t *testing.T) {
 	}
 	w.isolate(false, "a", "b")
 	testkit.Eventually(t, "a is a voter", func() bool {
-		return b.changeReplica(t.Context(), 1, replicaChange{replicaPromote, "a"}) == nil
+		return w.change(t, b, 1, replicaChange{replicaPromote, "a"}) == nil
 	})
 	w.isolate(true, "b", "a", "c")
 	owner := w.owner(t, 1, "a", "c")

@@ -17,6 +17,7 @@ func TestLead_AboutToStop(t *testing.T) {
 	stopping := w.nodes[namesBut(names, owner.Name())[0]]
 	stopping.leaving.Store(true)
 	testkit.Eventually(t, "the shard is given to it", func() bool {
+		owner = w.owner(t, 1, namesBut(names, stopping.Name())...)
 		return owner.group(1).handOver(t.Context(), stopping.Name(), true) == nil
 	})
 	w.owner(t, 1, namesBut(names, stopping.Name())...)

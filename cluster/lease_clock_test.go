@@ -93,9 +93,9 @@ func TestLease_ProvenByAnswers(t *testing.T) {
 	if _, ok := g.provenLeadership(epoch+1, clock()); ok {
 		t.Error("they prove another epoch")
 	}
-	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, "b follows and takes the shard over", func() bool {
+		return a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}) == nil
+	})
 	members := g.raft.GetConfiguration().Configuration().Servers
 	if _, ok := g.tracking.provenSince(epoch, "a", members, clock()); !ok {
 		t.Fatal("the answers are gone")

@@ -30,13 +30,20 @@ type network struct {
 	cut     map[[2]string]bool          // from, to
 	delay   time.Duration               // of each message, at most
 	held    map[[2]string]chan struct{} // pipelines; closed when released
+	once    map[shardLink]bool          // links that are cut when a request with entries was taken
 	nodes   map[string]*running
 	booting sync.Mutex // for nodes, where others start them
 	tune    func(*tuning)
 }
 
+// shardLink is the link over which a shard's member sends to another one.
+type shardLink struct {
+	shard    storage.Shard
+	from, to string
+}
+
 func newNetwork() *network {
-	return &network{at: map[storage.Shard]map[string]*wire{}, cut: map[[2]string]bool{}, nodes: map[string]*running{}, tune: soonCommitted}
+	return &network{at: map[storage.Shard]map[string]*wire{}, cut: map[[2]string]bool{}, once: map[shardLink]bool{}, nodes: map[string]*running{}, tune: soonCommitted}
 }
 
 // ends are the transports of one node.
@@ -83,6 +90,29 @@ func (w *network) link(shard storage.Shard, from, to string) (*wire, time.Durati
 		late = rand.N(w.delay)
 	}
 	return w.at[shard][to], late
+}
+
+// cutAfterEntries has the link between two nodes cut once a member has taken a request with entries of the other
+// one. isCut reports whether that was so.
+func (w *network) cutAfterEntries(l shardLink) (isCut func() bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.once[l] = true
+	return func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !w.once[l]
+	}
+}
+
+// tookEntries notes that a request with entries was taken.
+func (w *network) tookEntries(l shardLink) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.once[l] {
+		delete(w.once, l)
+		w.cut[[2]string{l.from, l.to}], w.cut[[2]string{l.to, l.from}] = true, true
+	}
 }
 
 // hold holds back the pipelined messages from one node to another until release is called.
@@ -160,7 +190,8 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 		r.owners.Load().setReachable(other, true)
 	}
 	r.stop = sync.OnceFunc(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		// The store must not be closed before the groups have ended, which takes long on a busy machine.
+		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 		defer cancel()
 		_ = r.Close(ctx) // a cut-off node can't hand over
 		if err := r.store.Close(); err != nil {
@@ -217,6 +248,38 @@ func (w *network) keep(t testing.TB, shard storage.Shard, row string, among ...s
 	return owner
 }
 
+// lead waits until a node owns the shard, and has another owner hand it over. On a busy machine a leader may
+// hear too late from its followers, and lose the shard.
+func (w *network) lead(t testing.TB, shard storage.Shard, name string) *running {
+	t.Helper()
+	n := w.nodes[name]
+	testkit.Eventually(t, fmt.Sprintf("%s owns shard %d", name, shard), func() bool {
+		if _, ok := n.Owner(shard); ok {
+			return true
+		}
+		for _, other := range w.nodes {
+			if _, ok := other.Owner(shard); ok {
+				_ = other.changeReplica(t.Context(), shard, replicaChange{replicaTransfer, name}) // it may not follow yet
+			}
+		}
+		return false
+	})
+	return n
+}
+
+// change has a node, the shard's owner, change the group's members. The owner does it again if it was not the
+// leader any more when the change was to be committed.
+func (w *network) change(t testing.TB, owner *running, shard storage.Shard, change replicaChange) error {
+	t.Helper()
+	for {
+		err := owner.changeReplica(t.Context(), shard, change)
+		if !errors.Is(err, errNotLeading) && !errors.Is(err, raft.ErrLeadershipLost) && !errors.Is(err, raft.ErrNotLeader) {
+			return err
+		}
+		w.lead(t, shard, owner.Name())
+	}
+}
+
 // threeNodes is a shard on three nodes, grown from one.
 func threeNodes(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 	t.Helper()
@@ -271,11 +334,11 @@ func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, n
 	if err := w.nodes[name].hostReplica(shard, leader.newest(t, shard)); err != nil {
 		t.Fatal(err)
 	}
-	if err := leader.changeReplica(t.Context(), shard, replicaChange{replicaAdd, name}); err != nil {
+	if err := w.change(t, leader, shard, replicaChange{replicaAdd, name}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, name+" follows", func() bool {
-		err := leader.changeReplica(t.Context(), shard, replicaChange{replicaPromote, name})
+		err := w.change(t, leader, shard, replicaChange{replicaPromote, name})
 		if err != nil && !errors.Is(err, errNotCaughtUp) {
 			t.Fatal(err)
 		}
@@ -293,7 +356,7 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 func (w *network) removeVoter(t testing.TB, leader *running, shard storage.Shard, name string) {
 	t.Helper()
 	testkit.Eventually(t, name+" is removed", func() bool {
-		err := leader.changeReplica(t.Context(), shard, replicaChange{replicaRemove, name})
+		err := w.change(t, leader, shard, replicaChange{replicaRemove, name})
 		if err != nil && !errors.Is(err, errNoQuorumLeft) {
 			t.Fatal(err)
 		}

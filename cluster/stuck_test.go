@@ -69,8 +69,7 @@ func TestStuck_LogOfTheOwner(t *testing.T) {
 	epoch, _ := a.Owner(1)
 	answered := make(chan error, 1)
 	a.Propose(1, epoch, write(t, a.store, 1, "stuck"), func(err error) { answered <- err })
-	next := w.owner(t, 1, "b", "c")
-	next.mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 	resume()
 	if err := <-answered; err == nil {
 		t.Error("a write of a deposed owner was acknowledged")
@@ -90,7 +89,7 @@ func TestStuck_HandOverOfAnIdleShard(t *testing.T) {
 	resume := sync.OnceFunc(disk.hang())
 	t.Cleanup(resume)
 	go func() { _ = a.group(1).handOver(t.Context(), "", true) }()
-	w.owner(t, 1, "b", "c").mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 	resume()
 	testkit.Eventually(t, "the former owner follows", func() bool { return a.has(t, 1, "after") })
 	w.same(t, 1, "a", "b", "c")

@@ -40,12 +40,8 @@ func TestVoters_GrowAndShrink(t *testing.T) {
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "a"}); !errors.Is(err, errHandedOver) {
 		t.Fatal(err)
 	}
-	if next := w.owner(t, 1, "b", "c"); next == c {
-		testkit.Eventually(t, "c hands over to b", func() bool {
-			return c.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}) == nil
-		})
-	}
-	w.owner(t, 1, "b")
+	w.owner(t, 1, "b", "c")
+	w.lead(t, 1, "b")
 	b.mustPropose(t, 1, "two")
 	if err := b.ReadBarrier(1, time.Time{}); err != nil {
 		t.Error(err)
@@ -93,10 +89,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 		t.Errorf("dropped twice: %v", err)
 	}
 	// Nor does the node that created the cluster create it again.
-	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
-		t.Fatal(err)
-	}
-	b := w.owner(t, 1, "b")
+	b := w.lead(t, 1, "b")
 	w.removeVoter(t, b, 1, "a")
 	if err := a.dropReplica(1); err != nil {
 		t.Fatal(err)
@@ -153,7 +146,7 @@ func TestVoters_OwnerDies(t *testing.T) {
 	if !next.has(t, 1, "before") {
 		t.Error("an acknowledged row is missing")
 	}
-	next.mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 	// The node that was cut off refuses both, in bounded time.
 	testkit.Eventually(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
 	if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil {
@@ -182,8 +175,7 @@ func TestVoters_LeaseOfACutOffOwnerRunsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.isolate(true, "a", "b", "c")
-	next := w.owner(t, 1, "b", "c")
-	next.mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 	// The successor waited the lease out, so by now no barrier may pass here.
 	if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil && !a.has(t, 1, "after") {
 		t.Error("a stale read")
@@ -226,8 +218,7 @@ func TestVoters_FailedTransfer(t *testing.T) {
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "c"}); err == nil {
 		t.Fatal("handed over to a node that is cut off")
 	}
-	owner := w.owner(t, 1, "a", "b")
-	owner.mustPropose(t, 1, "on")
+	owner := w.keep(t, 1, "on", "a", "b")
 	if after, _ := owner.Owner(1); after <= before {
 		t.Errorf("epoch %d is served again after %d", after, before)
 	}
@@ -253,7 +244,7 @@ func TestVoters_HandOverAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s := range storage.Shard(3) {
-		w.owner(t, s, "b", "c").mustPropose(t, s, "on")
+		w.keep(t, s, "on", "b", "c")
 	}
 	// Alone it stays where it is.
 	n := newNetwork()
@@ -302,7 +293,7 @@ func TestVoters_TransfersUnderLoad(t *testing.T) {
 			t.Logf("transfer to %s: %v", to, err)
 		}
 	}
-	w.owner(t, 1, names...).mustPropose(t, 1, "last")
+	w.keep(t, 1, "last", names...)
 	close(quit)
 	acked := <-ended
 	w.same(t, 1, names...)

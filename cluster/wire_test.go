@@ -21,8 +21,8 @@ type wire struct {
 	once     sync.Once
 }
 
-// wireTimeout bounds the wait for an answer.
-const wireTimeout = 300 * time.Millisecond
+// wireTimeout bounds the wait for an answer. On a busy machine a member may answer late.
+const wireTimeout = time.Second
 
 var errCut = fmt.Errorf("%w: the link is cut", errLinkEnded)
 
@@ -72,7 +72,11 @@ func (w *wire) Consumer() <-chan raft.RPC     { return w.arrivals }
 func (w *wire) LocalAddr() raft.ServerAddress { return raft.ServerAddress(w.node) }
 
 func (w *wire) AppendEntries(_ raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	return ask(w, to, args, nil, resp)
+	err := ask(w, to, args, nil, resp)
+	if err == nil && resp.Success && len(args.Entries) > 0 {
+		w.network.tookEntries(shardLink{w.shard, w.node, string(to)})
+	}
+	return err
 }
 
 func (w *wire) RequestVote(_ raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
