@@ -422,8 +422,8 @@ func TestForward_Head(t *testing.T) {
 			return tracker.Reply{Body: []byte(`{"id":"b"}`), ETag: `"7"`}, row.err
 		})
 		for range 2 {
-			own := owner.do(t, "HEAD", row.path, "", "Accept: text/event-stream")
-			got := entry.do(t, "HEAD", row.path, "", "Accept: text/event-stream")
+			own := owner.do(t, "HEAD", row.path, "", "Accept: application/json")
+			got := entry.do(t, "HEAD", row.path, "", "Accept: application/json")
 			if got.StatusCode != row.status || got.StatusCode != own.StatusCode || got.ContentLength != own.ContentLength || got.ContentLength <= 0 || got.body != "" {
 				t.Errorf("%s: %d of %d bytes, by its owner %d of %d", row.path, got.StatusCode, got.ContentLength, own.StatusCode, own.ContentLength)
 			}

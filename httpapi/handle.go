@@ -241,6 +241,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.Op.Lines && x.ctx.IsHead() {
 		return s.headLines(x, req, in)
 	}
+	if x.headsStream() {
+		return s.headStream(x, req, in)
+	}
 	if x.streams() && rt.Op.Lines {
 		return s.sendLines(x, req, in)
 	}

@@ -39,8 +39,8 @@ func (x *exchange) streamMedia() string {
 // chunked reports whether the stream that a request is answered with comes in chunks.
 func (x *exchange) chunked() bool { return x.route.Op.Lines && x.ctx.Request.Header.IsHTTP11() }
 
-// describeLines sets the headers of lines for the answer to HEAD. Their length is not known.
-func (x *exchange) describeLines() {
+// describeStream sets the headers of lines, or of events, for the answer to HEAD. Their length is not known.
+func (x *exchange) describeStream() {
 	header := &x.ctx.Response.Header
 	header.SetContentType(x.streamMedia())
 	header.SetCanonical(headerCacheControl, valueNoStore)

@@ -51,6 +51,11 @@ func (x *exchange) streams() bool {
 	return (op.Lines || op.Streams) && x.conn != nil && !x.ctx.IsHead() && (op.Lines || acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept)))
 }
 
+// headsStream reports whether the request is HEAD for a stream of events.
+func (x *exchange) headsStream() bool {
+	return x.route.Op.Streams && x.ctx.IsHead() && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
+}
+
 // acceptsStream reports whether the client prefers a stream to JSON: by weight, or by
 // order where the weights are equal.
 func acceptsStream(accept [][]byte) bool {
@@ -119,6 +124,19 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 	st.parts.to, st.parts.from = s.accountsOf(x)
 	s.detach(x, st, func() { source.Start(st) })
 	return nil
+}
+
+// headStream answers HEAD for a stream. Its status is that of a GET that begins now, and no stream begins.
+func (s *Server) headStream(x *exchange, req *tracker.Request, in any) error {
+	if s.draining.Load() {
+		return tracker.Moved("The node is shutting down.")
+	}
+	source, err := s.engine().Listen(req, x.route.Op, in)
+	if err != nil {
+		return err
+	}
+	source.Leave()
+	return s.respond(x, &tracker.Reply{Outcome: tracker.Done})
 }
 
 // detach takes the connection from fasthttp for a stream, and starts the stream when

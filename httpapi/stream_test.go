@@ -90,6 +90,44 @@ func TestStream_SendsAndEnds(t *testing.T) {
 	<-f.gone
 }
 
+// HEAD begins no stream, and has the headers and the status of GET. Without a wish for a stream
+// it has those of a page, and at another node than the owner both are the same.
+func TestStream_Head(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	nodes := map[string]*bundle{"owner": a.join(t, "b"), "another": a.join(t, "a")}
+	for _, node := range nodes {
+		node.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+			return tracker.Reply{Body: []byte("{}")}, nil
+		})
+	}
+	for name, node := range nodes {
+		f := newFakeStream()
+		nodes["owner"].engine.stream = f
+		head := node.do(t, "HEAD", streamPath, "", "Accept: text/event-stream")
+		for header, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Accel-Buffering": "no", "Content-Length": "", "Content-Encoding": ""} {
+			if got := head.Header.Get(header); head.StatusCode != 200 || got != want {
+				t.Errorf("%s: %d with the %s %q, want %q", name, head.StatusCode, header, got, want)
+			}
+		}
+		select {
+		case <-f.gone:
+		default:
+			t.Errorf("%s: HEAD left a stream", name)
+		}
+		if len(f.started) != 0 {
+			t.Errorf("%s: HEAD began a stream", name)
+		}
+		if head := node.do(t, "HEAD", streamPath, ""); head.StatusCode != 200 || !strings.HasPrefix(head.Header.Get("Content-Type"), "application/json") {
+			t.Errorf("%s: %d with the Content-Type %q where no stream is asked for", name, head.StatusCode, head.Header.Get("Content-Type"))
+		}
+		nodes["owner"].engine.stream = nil
+		if head := node.do(t, "HEAD", streamPath, "", "Accept: text/event-stream"); head.StatusCode != 503 {
+			t.Errorf("%s: %d where GET is refused", name, head.StatusCode)
+		}
+	}
+}
+
 func TestStream_EndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
