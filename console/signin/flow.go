@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -96,7 +97,7 @@ func (p *Provider) Finish(ctx context.Context, sealed string, answer url.Values)
 	tokens, err := p.oauth(found, t.Back).Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(t.Verifier))
 	var refused *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) && !isBusy(refused.Response.StatusCode):
 		return who, t.Kept, fmt.Errorf("%w: the provider takes no such code: %.100q", ErrRefused, refused.ErrorCode)
 	case err != nil:
 		return who, t.Kept, fmt.Errorf("exchange the code: %w", err)
@@ -107,6 +108,11 @@ func (p *Provider) Finish(ctx context.Context, sealed string, answer url.Values)
 	}
 	who, err = p.identity(ctx, found, raw, t.Nonce)
 	return who, t.Kept, err
+}
+
+// isBusy reports whether a status of the provider says nothing about the request.
+func isBusy(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
 func (p *Provider) sealTicket(t *ticket) (string, error) {

@@ -180,7 +180,11 @@ func TestSignIn_ProviderIsDown(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	b.idp.Down(false)
-	b.begin(t, "/")
+	ticket, answer := b.begin(t, "/")
+	b.idp.Down(true)
+	if _, _, err := b.Finish(t.Context(), ticket, answer); err == nil || errors.Is(err, ErrRefused) || errors.Is(err, ErrExpired) {
+		t.Errorf("down when it is asked for the token: %v", err)
+	}
 }
 
 func TestConfig_Validate(t *testing.T) {
