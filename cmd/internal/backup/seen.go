@@ -48,7 +48,10 @@ func (s *seen) check(place string, backups int) (failed, err error) {
 	return nil, nil
 }
 
-// seenAs is the name of an archive's place for seen. A directory has one name, however the operator writes it.
+// seenAs is the name of an archive's place for seen. A directory has one name, whether the operator writes it from
+// the root or not. A symbolic link has its own name, and not that of the directory to which it leads: where that is
+// on a file system that is not mounted, or the link leads to another, empty directory, the backups are missing there
+// and nothing is to be written.
 func seenAs(a *Archive) string {
 	if dir := a.place.Dir(); dir != "" {
 		if whole, err := filepath.Abs(dir); err == nil {
