@@ -85,6 +85,9 @@ func TestBudget_EndsAndParksItsScope(t *testing.T) {
 			if s.Status != SessionCanceled || fromPtr(s.FailureReason) != "budget" {
 				t.Errorf("the session is %s because of %s", s.Status, fromPtr(s.FailureReason))
 			}
+			if got := f.attempts(a.Session.ID); len(got) != 1 || *got[0].End != AttemptCanceled || fromPtr(got[0].FailureReason) != "budget" {
+				t.Errorf("attempts %+v", got)
+			}
 			if got := f.issueNow(issue.ID); got.Status != StatusTriage || got.Priority != PriorityMedium {
 				t.Errorf("the issue is %s and %s", got.Status, got.Priority)
 			}

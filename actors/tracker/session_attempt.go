@@ -101,7 +101,7 @@ func (c *sessionChange) endAttempt() {
 	if ended.End == "" {
 		ended.End = AttemptEnd(c.s.Status) // the session's end is the attempt's
 	}
-	if ended.End == AttemptFailed {
+	if ended.End == AttemptFailed || ended.End == AttemptCanceled { // a budget's end has a reason, too
 		ended.FailureReason = c.s.FailureReason
 	}
 	if last := c.s.Inner.Last; last > ended.Before {
