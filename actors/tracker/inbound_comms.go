@@ -72,17 +72,21 @@ func compact(body []byte) (stdjson.RawMessage, error) {
 // commsMessage decodes the message of a call, or returns nil if there is none. Sources
 // that know nothing of tickets may have a message that is no object.
 func commsMessage(body []byte) (*receiveMessageIn, error) {
-	var call struct {
-		Message stdjson.RawMessage `json:"message"`
-	}
-	if err := stdjson.Unmarshal(body, &call); err != nil {
+	var message stdjson.RawMessage
+	err := eachProperty(body, func(name string, value []byte) error {
+		if name == "message" { // and not Message, which is another property
+			message = bytes.Clone(value)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, BadRequest(Fault{Message: "The body can't be read."})
 	}
-	if len(call.Message) == 0 || call.Message[0] != '{' {
+	if len(message) == 0 || message[0] != '{' {
 		return nil, nil
 	}
 	fields := map[string]stdjson.RawMessage{"from": nil, "subject": nil, "text": nil, "threadId": nil}
-	err := eachProperty(call.Message, func(name string, value []byte) error {
+	err = eachProperty(message, func(name string, value []byte) error {
 		if _, used := fields[name]; used {
 			fields[name] = bytes.Clone(value)
 		}

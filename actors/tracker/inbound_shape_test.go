@@ -22,3 +22,22 @@ func TestShapeOf_HasASubject(t *testing.T) {
 		}
 	}
 }
+
+// Names of properties are exact: a call is a message by its property message alone.
+func TestReceiveComms_ExactName(t *testing.T) {
+	t.Parallel()
+	o := newInboundFixture(t)
+	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{Source: "mail"}, Secret: Some("a good secret")})
+	for body, ticket := range map[string]bool{
+		`{"message":{"text":"x"},"Message":"y"}`: true,
+		`{"MESSAGE":"y","message":{"text":"x"}}`: true,
+		`{"Message":{"text":"x"}}`:               false,
+		`{"message":"y","Message":{"text":"x"}}`: false,
+	} {
+		got := o.took(o.provider(ReceiveComms, o.comms("a good secret", body, body)))
+		if (got.TicketID != "") != ticket || (got.EventID == "") != ticket {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	o.verify()
+}
