@@ -148,7 +148,9 @@ func (u *SCIMUserAttributes) memberName() *string {
 	case u.Name != nil && u.Name.Formatted != "":
 		name = u.Name.Formatted
 	case u.Name != nil:
-		name = strings.TrimSpace(u.Name.GivenName + " " + u.Name.FamilyName)
+		if parts := strings.TrimSpace(u.Name.GivenName + " " + u.Name.FamilyName); parts != "" {
+			name = parts
+		}
 	}
 	if runes := []rune(name); len(runes) > 200 {
 		name = string(runes[:200])

@@ -123,6 +123,20 @@ func TestSCIMUser_OwnerIsFixed(t *testing.T) {
 	p.verify()
 }
 
+// The member of a user whose name has only spaces is called by the userName.
+func TestCreateSCIMUser_NamesOfSpaces(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	in := &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: "ann", Name: Some(SCIMNameIn{GivenName: Some(" ")})}}
+	user := decode[SCIMUser](p, p.provision(CreateSCIMUser, in).Body)
+	for _, m := range decode[MemberList](p, p.must(p.home.Token.Secret, p.home.Workspace.ID, ListMembers, &PageIn{}).Body).Members {
+		if m.UserID == user.ID && fromPtr(m.Name) != "ann" {
+			t.Errorf("the member is called %q", fromPtr(m.Name))
+		}
+	}
+	p.verify()
+}
+
 // A new user adopts a member with the same address, and each member is adopted once.
 func TestCreateSCIMUser_AdoptsMembers(t *testing.T) {
 	t.Parallel()
