@@ -126,6 +126,7 @@ func (c *consoleSite) open(x *exchange, req *tracker.Request, in any) error {
 			return err
 		}
 		c.cookie.set(&x.ctx.Response.Header, sealed, s.now(), ends)
+		c.leave(req, earlier)
 		return nil
 	}
 	opened, err := c.admitAndOpen(req, tracker.OpenConsole, &tracker.OpenConsoleIn{Token: token, Life: c.life})

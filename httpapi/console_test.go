@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,6 +197,32 @@ func TestConsole_SessionOfTheOperator(t *testing.T) {
 	a = b.plain(t, "DELETE", "/console/session", "", cookie, fromConsole)
 	if a.StatusCode != 204 || len(a.Cookies()) != 1 || a.Cookies()[0].Value != "" || !a.Cookies()[0].Expires.Before(time.Now()) {
 		t.Errorf("%d %v", a.StatusCode, a.Cookies())
+	}
+}
+
+// A session of the operator ends the one that the browser had before, as any other does.
+func TestConsole_OperatorEndsTheEarlierSession(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.RootToken = rootToken })
+	var mu sync.Mutex
+	var ended []string
+	b.engine.set(func(req *tracker.Request, op *tracker.Op, _ any) (tracker.Reply, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == tracker.EndConsole {
+			ended = append(ended, req.Credential)
+			return tracker.Reply{Outcome: tracker.NoContent}, nil
+		}
+		return tracker.Reply{Body: []byte(`{"kind":"root","workspaces":[]}`)}, nil
+	})
+	a := b.plain(t, "POST", "/console/session", `{"token":"`+rootToken+`"}`, "Cookie: switchyard-session="+token, fromConsole)
+	mu.Lock()
+	defer mu.Unlock()
+	if a.StatusCode != 200 || !slices.Equal(ended, []string{token}) {
+		t.Errorf("%d %s, ended %v", a.StatusCode, a.body, ended)
+	}
+	if !strings.HasPrefix(a.Cookies()[0].Value, rootPrefix) {
+		t.Errorf("the cookie is %q", a.Cookies()[0].Value)
 	}
 }
 
