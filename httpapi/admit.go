@@ -90,18 +90,46 @@ func (t *forwarding) start(node string) error {
 	if err := t.build(); err != nil {
 		return err
 	}
-	if t.deadline(); t.waits > 0 || x.streams() {
+	t.deadline()
+	if x.streams() {
 		return s.share(x)
 	}
-	return nil
+	if t.waits == 0 {
+		return nil
+	}
+	if err := s.share(x); err != nil {
+		return err
+	}
+	return t.chargeWait(node)
+}
+
+// headerCopies is how often the headers of a request that waits at another node are in memory: as they came and
+// parsed, the same in the request that was sent on, and as they were sent.
+const headerCopies = 6
+
+// chargeWait charges for a request that waits at another node, as that node does (park.go). All of it is kept here
+// meanwhile, to be sent again if the workspace moves.
+func (t *forwarding) chargeWait(node string) error {
+	s, x := t.server, t.x
+	h := &x.ctx.Request.Header
+	headers := len(h.RequestURI()) + len(h.RawHeaders())
+	if headers+len(x.body) <= parkedFree || x.conn == nil {
+		return nil
+	}
+	if credential := t.checked(); credential != "" && x.account == anonymousAccount && !t.introduced {
+		t.introduce(node, credential)
+	}
+	to, from := s.accountsOf(x)
+	return s.budget.raise(x.conn, to, from, bodyPart, headerCopies*headers+cap(x.body), false)
 }
 
 // introduce asks the node that serves the workspace whether the request would be
-// admitted, before its large body is read here: strangers may have used up the bytes of
+// admitted, before its large body is read here, or it waits and is charged: strangers may have used up the bytes of
 // callers without a valid credential. If the node gives no answer, the caller counts as
 // one without.
 func (t *forwarding) introduce(node, credential string) {
 	s, x := t.server, t.x
+	t.introduced = true
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)

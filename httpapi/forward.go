@@ -145,6 +145,8 @@ type forwarding struct {
 	sent      fasthttp.Request // built when it is first needed
 	workspace [16]byte         // zero: none
 	built     bool
+	// introduced says that the node of the workspace was asked about the credential.
+	introduced bool
 
 	due   time.Time     // until when the request waits for an owner; zero: there is one
 	asked bool          // waits is known
@@ -160,7 +162,7 @@ func (t *forwarding) reset() {
 	s := t.server
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
-	t.server, t.x, t.built, t.due, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
+	t.server, t.x, t.built, t.introduced, t.due, t.asked, t.waits = nil, nil, false, false, time.Time{}, false, 0
 	t.again, t.final, t.why = false, nil, nil
 	s.forwardings.Put(t)
 }
