@@ -126,20 +126,6 @@ func (b *budget) raiseBeside(held *heldBody, c *conn, to, from account, p part, 
 	return nil
 }
 
-// count charges a part of a connection's bytes, up to size in all, whatever the bounds: they are there already.
-func (b *budget) count(c *conn, to, from account, p part, size int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if c.owed.to != to || c.owed.from != from {
-		b.transfer(c, to, from)
-	}
-	if more := int64(size) - c.owed.bytes[p]; more > 0 {
-		b.add(to, from, more)
-		c.owed.bytes[p] += more
-		c.owes.Store(true)
-	}
-}
-
 // over names the bound that a connection's accounts would be over with more bytes;
 // empty: none.
 func (b *budget) over(o *owed, more int64, late bool) string {

@@ -65,6 +65,20 @@ func TestBudget_RequestsThatWait(t *testing.T) {
 	testkit.Eventually(t, "nothing in flight", func() bool { return held() == 0 })
 }
 
+// The bytes that came behind a request that waits find no room: it is refused, and the request behind it is served.
+func TestBudget_BehindARequestThatWaits(t *testing.T) {
+	t.Parallel()
+	const filler = 10 << 10
+	b := setup(t, func(c *Config) { c.Limits = Limits{Bytes: 1 << 20, WorkspaceBytes: filler} })
+	all := sleepy(b, 0)
+	next := "GET " + things + "/1 HTTP/1.1\r\nHost: x\r\nX-Filler: " + strings.Repeat("x", filler) + "\r\nAuthorization: Bearer " + token + "\r\n\r\n"
+	r := bufio.NewReader(sendWaiting(t, b.addr, 0, next))
+	wantRefusal(t, r, "--workspace-bytes-in-flight")
+	(<-all).mustLeave(t)
+	wantBody(t, r, 200, `{"id":"x"}`)
+	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+}
+
 // A request that waits at another node is charged by this node, too: to its workspace, until it has its answer or its
 // client leaves.
 func TestBudget_RequestsThatWaitAtAnotherNode(t *testing.T) {

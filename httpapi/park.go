@@ -39,6 +39,8 @@ type parked struct {
 	// workspace is that of the request, and turn is the turn in which it resumes.
 	workspace [16]byte
 	turn      resumeTurn
+	// refused is the error to answer at once with, because the bytes behind the request find no room.
+	refused error
 	// from is the address that the request counts for while it waits.
 	from netip.Addr
 	// account, charged and maybe are the exchange's.
@@ -58,6 +60,10 @@ func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any
 			s.resumes.end(x.takeTurn()) // it may wait for its commit, or for a turn of another kind
 		}
 		req, waiting = p.release()
+		if p.refused != nil {
+			waiting.Leave()
+			return reply, p.refused
+		}
 		reply, waits, err = waiting.Resume()
 	} else if x.conn == nil {
 		return s.engine().Do(req, op, in) // not of our listener: it can't be parked
@@ -132,7 +138,7 @@ func (s *Server) rest(p *parked, c net.Conn) {
 		p.raw = append(p.raw, left...)
 		if len(p.raw) > parkedFree {
 			to, from := s.accounts(p.account, p.charged, p.from)
-			s.budget.count(p.conn, to, from, bodyPart, cap(p.raw))
+			p.refused = s.budget.raise(p.conn, to, from, bodyPart, cap(p.raw), false)
 		}
 	}
 	// fasthttp closes the connection when this returns, or thinks so.
@@ -145,6 +151,10 @@ func (s *Server) rest(p *parked, c net.Conn) {
 		return
 	}
 	s.parked[p] = struct{}{}
+	if p.refused != nil {
+		s.resumes.add(p)
+		return
+	}
 	p.waiting.Arm(func() { s.resumes.add(p) })
 }
 
