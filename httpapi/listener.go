@@ -44,6 +44,7 @@ type listener struct {
 	addresses map[netip.Addr]int // counted connections by sharer
 	closing   int                // connections that are closed, and still among conns
 	turned    int                // connections that only get the answer that the node is full
+	resting   atomic.Int64       // connections that rest
 	futile    time.Time          // until then there is no connection to close
 	fewIdle   time.Time          // until then there are not too many idle connections
 }
@@ -161,6 +162,8 @@ type conn struct {
 	// since is when the last request began, in Unix nanoseconds, negative while it is
 	// served, and until the client has taken the answer.
 	since atomic.Int64
+	// resting is set while the connection counts among those of its listener that rest.
+	resting atomic.Bool
 	// owed has the bytes that the budget counts for the connection, and owes is set if
 	// there are any. answered is set if the next bytes written are the answer, and the
 	// next bytes read come after it. Owned by the connection's goroutine.
@@ -259,6 +262,7 @@ func (c *conn) Close() error {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // after any error the connection is done
 		}
 	}
+	c.goesOn()
 	c.owner.server.budget.releaseAll(c)
 	c.owner.forget(c)
 	return c.owner.server.goodbyes.close(c.Conn)

@@ -143,6 +143,7 @@ func (s *Server) rest(p *parked, c net.Conn) {
 	}
 	// fasthttp closes the connection when this returns, or thinks so.
 	p.conn.keep.Add(1)
+	p.conn.rests()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resuming.Add(1)
@@ -188,6 +189,7 @@ func (s *Server) resume(p *parked, turn resumeTurn) {
 		return // woken twice
 	}
 	p.turn = turn
+	p.conn.goesOn()
 	s.waits.leave(p.from)
 	p.conn.resumed, p.conn.again = p, p.raw
 	p.raw = nil

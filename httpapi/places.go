@@ -58,7 +58,7 @@ func (l *listener) admit(inner net.Conn) *conn {
 	if l.shares != nil {
 		back = l.limit / backPart
 	}
-	n := len(l.conns) - l.closing
+	n := len(l.conns) - l.closing - min(int(l.resting.Load()), l.server.cfg.MaxConnections)
 	full := back > 0 && n >= l.limit-back
 	closed := l.makeRoom(n, full, now)
 	n -= len(closed)
@@ -193,6 +193,22 @@ func (l *listener) idlest(full bool) []*conn {
 func (c *conn) begins(at time.Time) { c.since.Store(-at.UnixNano()) }
 
 func (c *conn) ends() { c.since.Store(-c.since.Load()) }
+
+// rests notes that the request on a connection of another node waits, or that the connection has a stream. goesOn
+// ends that. Such a connection holds no goroutine, reader or buffers, and has no place of its listener meanwhile:
+// else the requests of some workspaces that wait could take them all, and keep all others of that node out. As
+// many as there may be clients of this node are left out of the count.
+func (c *conn) rests() {
+	if c.peer && !c.resting.Swap(true) {
+		c.owner.resting.Add(1)
+	}
+}
+
+func (c *conn) goesOn() {
+	if c.resting.Swap(false) {
+		c.owner.resting.Add(-1)
+	}
+}
 
 // mayUse refuses a request on a connection that is kept for others.
 func (x *exchange) mayUse(known, operator bool) error {

@@ -171,7 +171,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		HeaderReceived:        s.readHeaders,
 		ExpectHandler:         s.expect,
 		Logger:                fastLogger{cfg.Logger},
-		Concurrency:           cfg.MaxConnections + maxPeers + 4*turnedAway,
+		Concurrency:           2*cfg.MaxConnections + maxPeers + 4*turnedAway,
 		ReadBufferSize:        cfg.MaxHeaderBytes + addedHeaders,
 		ReadTimeout:           cfg.ReadTimeout,
 		WriteTimeout:          cfg.WriteTimeout,
@@ -206,7 +206,7 @@ func (s *Server) ServePeers(ln net.Listener) error {
 	return s.serveOn(l)
 }
 
-// maxPeers bounds the connections of other nodes.
+// maxPeers bounds the connections of other nodes, but for those that rest.
 const maxPeers = 8192
 
 func (s *Server) serveOn(l *listener) error {

@@ -152,6 +152,7 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 		conn.detached.Store(nil)
 		// fasthttp closes the connection when this returns, or thinks so.
 		conn.keep.Add(1)
+		conn.rests()
 		s.mu.Lock()
 		closing := s.closing
 		if !closing {
