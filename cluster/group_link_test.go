@@ -234,7 +234,7 @@ func TestGroupLink_Votes(t *testing.T) {
 func TestGroupLink_StandOfAMemberThatHangs(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
-	leader := linkedGroups{t, w.addWith("a", "one", peerConfig{Keys: [][]byte{nil}, patience: standTime})}
+	leader := linkedGroups{t, w.addWith("a", "one", peerConfig{Keys: [][]byte{nil}, leastLimit: standTime})}
 	follower := linkedGroups{t, w.add("b", "one", nil)}
 	follower.add(1, func(raft.RPC, bool, <-chan struct{}) bool { return true }) // and answers nothing
 	from := leader.add(1, nil)

@@ -72,7 +72,7 @@ type peerConfig struct {
 
 	maxAccepted int           // tests only; 0 means maxAccepted
 	gather      time.Duration // tests only; 0 means gatherHeartbeats
-	patience    time.Duration // tests only: the least limit of a dial, a handshake or a request; 0 means that of each
+	leastLimit  time.Duration // tests only: the least limit of a dial, a handshake or a request; 0 means that of each
 	old         bool          // tests only: a version without connections for all groups
 }
 
@@ -122,7 +122,7 @@ func newPeerPort(cfg peerConfig) *peerPort {
 }
 
 // limit returns how long something may take that usually may take d.
-func (p *peerPort) limit(d time.Duration) time.Duration { return max(d, p.cfg.patience) }
+func (p *peerPort) limit(d time.Duration) time.Duration { return max(d, p.cfg.leastLimit) }
 
 // noteEntries notes that a request comes or goes, if it has entries.
 func (p *peerPort) noteEntries(args *raft.AppendEntriesRequest, now time.Time) {

@@ -66,8 +66,8 @@ func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 	w.at[node] = ln.Addr().String()
 	w.mu.Unlock()
 	cfg.Listener, cfg.Resolve, cfg.Logger = ln, w.resolve, quiet()
-	if cfg.patience == 0 {
-		cfg.patience = 5 * time.Minute // other tests may have the processors
+	if cfg.leastLimit == 0 {
+		cfg.leastLimit = 5 * time.Minute // other tests may have the processors
 	}
 	cfg.Format = func() storage.Format { return storage.FormatNewest }
 	cfg.Self = func() peerSelf { return peerSelf{cluster, node, node + "-instance"} }
