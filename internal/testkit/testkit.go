@@ -27,7 +27,7 @@ type TB interface {
 const (
 	// eventuallyWithin is the time that Eventually waits. It is long, since tests run on
 	// busy machines; a test that passes does not need it.
-	eventuallyWithin = 20 * time.Second
+	eventuallyWithin = time.Minute
 	// pollEvery is the pause between two looks at a condition.
 	pollEvery = 2 * time.Millisecond
 )
