@@ -331,6 +331,7 @@ func (r *running) newest(t testing.TB, shard storage.Shard) logPoint {
 // addVoter adds a node to a shard's voters.
 func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, name string) {
 	t.Helper()
+	w.lead(t, shard, leader.Name())
 	if err := w.nodes[name].hostReplica(shard, leader.newest(t, shard)); err != nil {
 		t.Fatal(err)
 	}
