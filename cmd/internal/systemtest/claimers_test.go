@@ -2,7 +2,6 @@ package systemtest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -171,23 +170,20 @@ func (r *claimRun) fill(ctx context.Context, workspace string, issues int) {
 
 func (r *claimRun) client() *Client { return NewClient(r.node.URL, r.token, 1) }
 
-// awaitEnd closes done when no session is left that has not ended.
+// awaitEnd closes done when no session is left that has not ended. One request counts all of them: between
+// two requests a session whose lease runs out goes from one status to the other.
 func (r *claimRun) awaitEnd(ctx context.Context) {
 	defer close(r.done)
 	c := r.client()
 	for pause(ctx, 200*time.Millisecond) {
-		left := 0
-		for _, status := range []string{"created", "running", "waiting"} {
-			var page struct {
-				Sessions []json.RawMessage `json:"sessions"`
-			}
-			if err := c.Decode(ctx, "GET", r.path+"?limit=1&summary=1&status="+status, nil, http.StatusOK, &page); err != nil {
-				r.Error(err)
-				return
-			}
-			left += len(page.Sessions)
+		var queue struct {
+			Counts map[string]int `json:"counts"`
 		}
-		if left == 0 {
+		if err := c.Decode(ctx, "GET", strings.TrimSuffix(r.path, "sessions")+"queue", nil, http.StatusOK, &queue); err != nil {
+			r.Error(err)
+			return
+		}
+		if queue.Counts["created"]+queue.Counts["running"]+queue.Counts["waiting"] == 0 {
 			return
 		}
 	}
