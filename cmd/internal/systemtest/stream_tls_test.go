@@ -1,8 +1,6 @@
 package systemtest
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -22,7 +20,7 @@ func TestStream_TLSBetweenNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	flags := append(certificateFlags(cert, key), "--shards", "2")
-	network := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(256))
+	network := loopbackNet()
 	env := []string{"SWITCHYARD_GOSSIP_KEY=" + fleetKey}
 	var nodes []*Process
 	for n, name := range []string{"first", "second"} {
