@@ -58,7 +58,7 @@ func TestBackup_ScheduleOfACluster(t *testing.T) {
 	const every = 2 * time.Second
 	dir := filepath.Join(t.TempDir(), "backups")
 	f := newFleet(ctx, t, 3, "--shards", "2", "--backup-to", dir, "--backup-every", every.String())
-	if _, err := f.members[0].Client(f.Root).Onboard(ctx, "Home", "home"); err != nil {
+	if _, err := f.members[0].Client(f.Root).onboardInsisting(ctx, "Home", "home"); err != nil {
 		t.Fatal(err)
 	}
 	await := func(m *Member, after time.Time) time.Time {

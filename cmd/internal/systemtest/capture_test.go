@@ -141,7 +141,7 @@ func TestCluster_LargestScreenshot(t *testing.T) {
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "2")
-	o, err := f.members[0].Client("").Onboard(ctx, "Captured", "captured")
+	o, err := f.members[0].Client("").onboardInsisting(ctx, "Captured", "captured")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type identity struct {
 }
 
 func newIdentity(ctx context.Context, c *Client, slug string) (w identity, err error) {
-	o, err := c.Onboard(ctx, slug, slug)
+	o, err := c.onboardInsisting(ctx, slug, slug)
 	if err != nil {
 		return w, err
 	}

@@ -18,7 +18,7 @@ func TestCluster_TakesCallsOfProvidersOnEveryNode(t *testing.T) {
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4", "--public-url", publicURL, "--sms-secret", smsSecret, "--vcs1-secret", vcsSecret)
 	members := f.Members()
-	onboarded, err := members[0].Client("").Onboard(ctx, "yard", "yard")
+	onboarded, err := members[0].Client("").onboardInsisting(ctx, "yard", "yard")
 	if err != nil {
 		t.Fatal(err)
 	}

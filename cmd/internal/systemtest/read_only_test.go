@@ -27,7 +27,7 @@ func TestReadOnly_OfTheService(t *testing.T) {
 	c := f.members[0].Client("")
 	var homes []Onboarded
 	for _, slug := range []string{"one", "two", "three", "four"} { // in several shards
-		o, err := c.Onboard(ctx, slug, slug)
+		o, err := c.onboardInsisting(ctx, slug, slug)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +59,9 @@ func TestReadOnly_OfTheService(t *testing.T) {
 		}
 	}
 	if err := f.stand(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.members[0].Await(ctx, "leaderships are shared out", Shared); err != nil {
 		t.Fatal(err)
 	}
 	create(http.StatusServiceUnavailable)

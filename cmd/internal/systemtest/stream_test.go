@@ -257,12 +257,12 @@ func TestCluster_StreamsLoseNothingAndRepeatNothing(t *testing.T) {
 	ctx, cancel := limited(t, 5*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "2")
-	home, err := f.members[0].Client("").Onboard(ctx, "Streams", "streams")
+	home, err := f.members[0].Client("").onboardInsisting(ctx, "Streams", "streams")
 	if err != nil {
 		t.Fatal(err)
 	}
 	workspace, token := home.Workspace.ID, home.Token.Token
-	elsewhere, err := f.members[0].Client("").Onboard(ctx, "Elsewhere", "elsewhere")
+	elsewhere, err := f.members[0].Client("").onboardInsisting(ctx, "Elsewhere", "elsewhere")
 	if err != nil {
 		t.Fatal(err)
 	}
