@@ -158,7 +158,11 @@ func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
 	case f.cfg.Expect > 0:
 		return f.tryForm(ctx, live)
 	}
-	return fmt.Sprintf("%d other nodes run and none of them belongs to a cluster: start one node without --join, or all nodes with --bootstrap-expect", len(live)), nil
+	others := "1 other node runs and does not belong to a cluster"
+	if n := len(live); n > 1 {
+		others = fmt.Sprintf("%d other nodes run and none of them belongs to a cluster", n)
+	}
+	return others + ": start one node without --join, or all nodes with --bootstrap-expect", nil
 }
 
 // assess derives the reason to wait, or a final error, from contacts that found no node.

@@ -58,12 +58,12 @@ func errKeptBack() error {
 }
 
 func errAddressConnections(most int) error {
-	return tracker.NotApplied(fmt.Sprintf("The client's address has %d connections, the most there can be (%s).", most, boundAddressConns))
+	return tracker.NotApplied(fmt.Sprintf("The client's address has %s, the most there can be (%s).", tracker.Counted(most, "connection", "connections"), boundAddressConns))
 }
 
 func errAddressWaiting(most int) error {
 	return &tracker.Error{
-		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The client's address has %d waiting requests and event streams, the most there can be (%s).", most, boundAddressWaiting),
+		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The client's address has %s, the most there can be (%s).", tracker.Counted(most, "waiting request or event stream", "waiting requests and event streams"), boundAddressWaiting),
 		Hint: "Let one end before the next begins.",
 	}
 }

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -81,7 +80,7 @@ func (s *Server) limitWorkspace(x *exchange, req *tracker.Request) error {
 		return nil
 	}
 	return &tracker.Error{
-		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The workspace has sent more than %d requests in a second.", perSecond),
+		Code: tracker.CodeTooManyRequests, Message: "The workspace has sent more than " + tracker.Counted(perSecond, "request", "requests") + " in a second.",
 		Hint:       "Wait as long as Retry-After says, and spread the requests. The operator sets the limit for the workspace, or with --limit-requests-per-second for all.",
 		Details:    tracker.LimitDetails{Limit: tracker.LimitRequestsPerSecond, Max: perSecond},
 		RetryAfter: v.retry,

@@ -80,14 +80,14 @@ func bytesKey(subject storage.ID) counterKey {
 }
 
 func errBytes(limit uint64) *Error {
-	err := Conflict(fmt.Sprintf("The workspace would store more than its %d bytes.", limit),
+	err := Conflict("The workspace would store more than its "+Counted(limit, "byte", "bytes")+".",
 		"Delete issues, attachments or comments that are not needed any more; events end after 30 days and kept answers after 24 hours. The operator sets the limit for the workspace, or with --limit-bytes for all.")
 	err.Details = LimitDetails{Limit: "bytes", Max: limit}
 	return err
 }
 
 func errAnswerBytes(limit uint64) *Error {
-	err := Conflict(fmt.Sprintf("The answers kept for the workspace's idempotency keys would take more than %d bytes.", limit),
+	err := Conflict("The answers kept for the workspace's idempotency keys would take more than "+Counted(limit, "byte", "bytes")+".",
 		"Answers are kept for 24 hours: send fewer or smaller changes with an Idempotency-Key, or leave the key out. The operator sets the limit with --limit-answer-bytes.")
 	err.Details = LimitDetails{Limit: "answerBytes", Max: limit}
 	return err

@@ -87,7 +87,7 @@ func (tx *Tx) mayOwnAnother(owner UserID) error {
 	if n < most {
 		return nil
 	}
-	return Conflict(fmt.Sprintf("The user has made %d workspaces, the most there can be (--workspaces-per-user).", most), "Delete one, or have the operator make the workspace for another user.")
+	return Conflict("The user has made "+Counted(most, "workspace", "workspaces")+", the most there can be (--workspaces-per-user).", "Delete one, or have the operator make the workspace for another user.")
 }
 
 // activateSlugOp is the last step of a creation, after the workspace was founded. It

@@ -386,13 +386,13 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 		return l.fault("Counts other lines than those before it.")
 	}
 	if record.Orphans != 0 {
-		return l.fault("The parents of %d issues are missing.", record.Orphans)
+		return l.fault("The parents of %s are missing.", Counted(record.Orphans, "issue", "issues"))
 	}
 	if len(record.Teams) > 0 {
 		return l.fault("The team %s is missing.", record.Teams[0])
 	}
 	if record.Awaiting > 0 {
-		return l.fault("The issues of %d drafts and tickets are missing.", record.Awaiting)
+		return l.fault("The issues of %s are missing.", Counted(record.Awaiting, "draft or ticket", "drafts and tickets"))
 	}
 	ws, err := im.tx.workspace()
 	if err != nil {

@@ -29,7 +29,7 @@ func TestImport_EndsWithTheIssuesOfDraftsAndTickets(t *testing.T) {
 		if err := w.line(kind, fmt.Sprintf(data, issue)); err != nil {
 			t.Fatal(err)
 		}
-		wantLineFault(t, w.end(), "The issues of 1 drafts and tickets are missing.")
+		wantLineFault(t, w.end(), "The issues of 1 draft or ticket are missing.")
 		if err := w.line("issue", fmt.Sprintf(importedIssue, 1, team, 1, "ENG-1")); err != nil {
 			t.Fatal(err)
 		}

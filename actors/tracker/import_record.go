@@ -348,7 +348,7 @@ func (im *importing) awaitTeam(id TeamID) (storage.ID, error) {
 	}
 	if known := TeamID(team.String()); !there && !slices.Contains(im.record.Teams, known) {
 		if uint64(len(im.record.Teams)) >= quotas[teamTable].most {
-			return team, im.refuse("The issues before this line have %d teams that are missing.", len(im.record.Teams))
+			return team, im.refuse("The issues before this line have %s.", Counted(len(im.record.Teams), "team that is missing", "teams that are missing"))
 		}
 		im.record.Teams = append(im.record.Teams, known)
 	}

@@ -108,7 +108,7 @@ func (tx *Tx) roomForRoute(workspace WorkspaceID, most int) error {
 		return err
 	}
 	if n := len(active) + len(pending); n >= most {
-		return Conflict(fmt.Sprintf("The workspace has %d inbound routes, the most there can be.", n), "Delete some of them first. The operator sets the limit with --inbound-routes-per-workspace.")
+		return Conflict("The workspace has "+Counted(n, "inbound route", "inbound routes")+", the most there can be.", "Delete some of them first. The operator sets the limit with --inbound-routes-per-workspace.")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -225,16 +224,16 @@ func (tx *Tx) roomForSessions() error {
 }
 
 // limitTexts are the names of the limits on rows, in the order of limitedRows.
-var limitTexts = [...]struct{ limit, what, free string }{
-	rowsIssues:        {"issues", "issues, archived ones included", "Delete issues that are not needed any more."},
-	rowsSessions:      {"sessions", "sessions that have not ended", "Wait until sessions end, or cancel some."},
-	rowsTokens:        {"tokens", "tokens", "Delete tokens that are not used any more."},
-	rowsSubscriptions: {"subscriptions", "webhook subscriptions", "Delete subscriptions that are not needed any more."},
+var limitTexts = [...]struct{ limit, one, many, free string }{
+	rowsIssues:        {"issues", "issue, archived ones included", "issues, archived ones included", "Delete issues that are not needed any more."},
+	rowsSessions:      {"sessions", "session that has not ended", "sessions that have not ended", "Wait until sessions end, or cancel some."},
+	rowsTokens:        {"tokens", "token", "tokens", "Delete tokens that are not used any more."},
+	rowsSubscriptions: {"subscriptions", "webhook subscription", "webhook subscriptions", "Delete subscriptions that are not needed any more."},
 }
 
 func errRows(place int, limit uint64) *Error {
 	t := limitTexts[place]
-	err := Conflict(fmt.Sprintf("The workspace would have more than %d %s.", limit, t.what),
+	err := Conflict("The workspace would have more than "+Counted(limit, t.one, t.many)+".",
 		t.free+" The operator sets the limit for the workspace, or with --limit-"+t.limit+" for all.")
 	err.Details = LimitDetails{Limit: t.limit, Max: limit}
 	return err
@@ -270,7 +269,7 @@ func (r *createRate) take(n, perSecond uint64, now time.Time) error {
 
 func errCreates(perSecond uint64, wait time.Duration) *Error {
 	return &Error{
-		Code: CodeTooManyRequests, Message: fmt.Sprintf("The workspace would create more than %d issues in a second.", perSecond),
+		Code: CodeTooManyRequests, Message: "The workspace would create more than " + Counted(perSecond, "issue", "issues") + " in a second.",
 		Hint:       "Wait as long as Retry-After says, and create fewer issues at once. The operator sets the limit for the workspace, or with --limit-creates-per-second for all.",
 		Details:    LimitDetails{Limit: limitCreatesPerSecond, Max: perSecond},
 		RetryAfter: max(time.Millisecond, wait),

@@ -1,8 +1,6 @@
 package tracker
 
 import (
-	"fmt"
-
 	"switchyard/storage"
 )
 
@@ -37,10 +35,7 @@ var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its
 	if err := c.move(SessionCanceled, byService); err != nil {
 		return Reply{}, err
 	}
-	length := fmt.Sprintf("%d minutes", *row.Value.MaxDurationMinutes)
-	if *row.Value.MaxDurationMinutes == 1 {
-		length = "1 minute"
-	}
+	length := Counted(*row.Value.MaxDurationMinutes, "minute", "minutes")
 	if err := c.logActivity(ActivityError, "Canceled: its budget of "+length+" is used up."); err != nil {
 		return Reply{}, err
 	}

@@ -212,7 +212,7 @@ func (tx *Tx) roomAtHost(host string) error {
 		return fmt.Errorf("read the webhooks: %w", err)
 	}
 	if n >= most {
-		return Conflict(fmt.Sprintf("The workspace has %d webhook subscriptions to the host %s, the most there can be (--webhooks-per-host).", n, host),
+		return Conflict(fmt.Sprintf("The workspace has %s to the host %s, the most there can be (--webhooks-per-host).", Counted(n, "webhook subscription", "webhook subscriptions"), host),
 			"Delete one of them, or have one subscription get more types of events.")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"switchyard/actors/tracker"
 	"switchyard/cmd/internal/backup"
 )
 
@@ -217,7 +218,7 @@ func (m *momentFlag) UnmarshalText(text []byte) (err error) {
 // tellRestored says how the shards' moments differed.
 func tellRestored(r *backup.Restored, at momentFlag) {
 	if !at.IsZero() {
-		fmt.Printf("The state is that of %s: the backup of %s, and %d log entries behind it.\n", at.Format(time.RFC3339Nano), r.Manifest.Moment.Format(time.RFC3339), r.Entries)
+		fmt.Printf("The state is that of %s: the backup of %s, and %s behind it.\n", at.Format(time.RFC3339Nano), r.Manifest.Moment.Format(time.RFC3339), tracker.Counted(r.Entries, "log entry", "log entries"))
 	}
 	for _, name := range r.Later {
 		fmt.Printf("%s has a later time, but an older state by the entries of the logs: a clock was wrong. It was passed over; --backup restores it.\n", name)
@@ -226,7 +227,8 @@ func tellRestored(r *backup.Restored, at momentFlag) {
 		fmt.Printf("A part of the archived logs was left out, and is not needed for this moment: %v\n", err)
 	}
 	if r.Late > 0 {
-		fmt.Printf("At least %d later entries in the log have a time before that, and are left out: clocks of nodes differed, or one was set. Choose a later moment if writes are missing.\n", r.Late)
+		late := tracker.Counted(r.Late, "later entry in the log has a time before that, and is", "later entries in the log have a time before that, and are")
+		fmt.Printf("At least %s left out: clocks of nodes differed, or one was set. Choose a later moment if writes are missing.\n", late)
 	}
 	for _, slug := range r.Kept {
 		fmt.Printf("Workspace %q was not in the directory, and was kept: it had just been created, or deleted. Delete it if it is not to be there.\n", slug)
@@ -261,11 +263,11 @@ func (p *stepProgress) taking(now backup.Progress) {
 		return
 	}
 	p.last = now
-	p.line(fmt.Sprintf("%d of %d shards, %d MiB: shard %d: %s", now.Done, now.Shards, now.Bytes>>20, now.Shard, now.What))
+	p.line(fmt.Sprintf("%d of %s, %d MiB: shard %d: %s", now.Done, plural(now.Shards, "shard"), now.Bytes>>20, now.Shard, now.What))
 }
 
 func (p *stepProgress) restoring(done, shards int) {
-	p.line(fmt.Sprintf("%d of %d shards", done, shards))
+	p.line(fmt.Sprintf("%d of %s", done, plural(shards, "shard")))
 }
 
 func (p *stepProgress) line(text string) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"switchyard/actors/tracker"
 	"switchyard/bench"
 )
 
@@ -61,7 +62,7 @@ func progressLine(at *bench.Progress) string {
 	}
 	fmt.Fprintf(&b, "%.0f/s", at.Rate)
 	if at.Errors > 0 {
-		fmt.Fprintf(&b, "  %d errors", at.Errors)
+		fmt.Fprintf(&b, "  %s", tracker.Counted(at.Errors, "error", "errors"))
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"switchyard/actors/tracker"
 	"switchyard/httpapi"
 )
 
@@ -147,8 +148,8 @@ func writeShards(out io.Writer, t *httpapi.Topology, all bool) error {
 	lacking := slices.DeleteFunc(slices.Clone(t.Shards), func(s httpapi.ShardStatus) bool { return lacksNothing(&s, voters, down) })
 	// Those without a leader come first.
 	slices.SortStableFunc(lacking, func(a, b httpapi.ShardStatus) int { return min(1, len(a.Leader)) - min(1, len(b.Leader)) })
-	_, _ = fmt.Fprintf(out, "\n%d of %s with a leader and %s that %s not dead; the slowest replica is %d entries behind\n",
-		len(t.Shards)-len(lacking), plural(len(t.Shards), "shard"), plural(voters, "voter"), map[bool]string{true: "is", false: "are"}[voters == 1], lag)
+	_, _ = fmt.Fprintf(out, "\n%d of %s with a leader and %s that %s not dead; the slowest replica is %s behind\n",
+		len(t.Shards)-len(lacking), plural(len(t.Shards), "shard"), plural(voters, "voter"), map[bool]string{true: "is", false: "are"}[voters == 1], tracker.Counted(lag, "entry", "entries"))
 	listed := lacking[:min(len(lacking), listedShards)]
 	if all {
 		listed = t.Shards
@@ -214,12 +215,7 @@ func orDash(text string) string {
 	return text
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func plural(n int, noun string) string { return tracker.Counted(n, noun, noun+"s") }
 
 type clusterDrainCmd struct {
 	clusterFlags

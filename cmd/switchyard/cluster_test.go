@@ -128,6 +128,22 @@ func TestClusterStatus_ShardsThatLackSomething(t *testing.T) {
 	}
 }
 
+func TestClusterStatus_OneOfEach(t *testing.T) {
+	t.Parallel()
+	var one httpapi.Topology
+	one.Nodes = []httpapi.NodeStatus{{Name: "a", State: "alive"}}
+	one.Shards = []httpapi.ShardStatus{{ID: 1, Leader: "a", Voters: []string{"a"}, Lag: 1}}
+	var out bytes.Buffer
+	if err := writeTopology(&out, &one, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{": 1 node, 1 shard\n", "1 of 1 shard with a leader and 1 voter that is not dead; the slowest replica is 1 entry behind\n"} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("no %q in\n%s", text, out.String())
+		}
+	}
+}
+
 // When a node is dead all its shards lack a voter: the first are listed, before them those without a leader.
 func TestClusterStatus_ListsSomeShards(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,8 @@ func (v verifyCmd) Run() error {
 		return interrupted(ctx, err)
 	}
 	if n := len(part.Lacks); n > 0 {
-		fmt.Printf("%d of %d shards have no rows here; references to them were not checked\n", n, part.Shards+1)
+		have := map[bool]string{true: "has", false: "have"}[n == 1]
+		fmt.Printf("%d of %d shards %s no rows here; references to them were not checked\n", n, part.Shards+1, have)
 	}
 	what := "the data in " + v.Data
 	err = tellReport(report, what)
@@ -64,9 +65,11 @@ func tellReport(report *storage.Report, what string) error {
 	for _, id := range report.Unfinished {
 		fmt.Printf("workspace %s: an import is under way; what its lines still lack is no problem yet\n", id)
 	}
-	fmt.Printf("%d workspaces, %d records, %d index entries, %d rows: ", report.Workspaces, report.Records, report.Entries, report.Rows)
+	fmt.Printf("%s, %s, %s, %s: ",
+		tracker.Counted(report.Workspaces, "workspace", "workspaces"), tracker.Counted(report.Records, "record", "records"),
+		tracker.Counted(report.Entries, "index entry", "index entries"), tracker.Counted(report.Rows, "row", "rows"))
 	if !report.Clean() {
-		fmt.Printf("%d problems\n", report.Found)
+		fmt.Println(tracker.Counted(report.Found, "problem", "problems"))
 		return fmt.Errorf("%s is damaged", what)
 	}
 	fmt.Println("clean")

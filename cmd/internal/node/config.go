@@ -207,7 +207,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("--pprof needs --metrics: profiles are served at its address")
 	}
 	if n := len(c.RootToken); n > 0 && n < 16 {
-		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
+		return fmt.Errorf("the root token has %s: it needs at least 16", tracker.Counted(n, "character", "characters"))
 	}
 	if _, err := c.webhookPolicy(); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (c Config) Warnings() []string {
 	w := c.shareWarnings()
 	for _, secret := range [...]struct{ flag, value string }{{"--sms-secret", c.SMSSecret}, {"--vcs1-secret", c.VCSSecret}} {
 		if n := len(secret.value); n > 0 && n < 16 {
-			w = append(w, fmt.Sprintf("%s has %d characters: use a secret of 16 or more", secret.flag, n))
+			w = append(w, fmt.Sprintf("%s has %s: use a secret of 16 or more", secret.flag, tracker.Counted(n, "character", "characters")))
 		}
 	}
 	if c.OpenInboundRoutes && c.exposed() {

@@ -91,7 +91,11 @@ func (e *OtherFileError) Error() string {
 	if e.Progress.State == done {
 		return fmt.Sprintf("workspace %s has the content of another file, such as an older export, and takes nothing of this one: delete the workspace first, or import this file into another, empty one", e.Progress.OrganizationID)
 	}
-	return fmt.Sprintf("workspace %s has %d lines of another file, such as an older export: go on with that file, or delete the workspace first", e.Progress.OrganizationID, e.Progress.Next)
+	lines := "1 line"
+	if n := e.Progress.Next; n != 1 {
+		lines = fmt.Sprintf("%d lines", n)
+	}
+	return fmt.Sprintf("workspace %s has %s of another file, such as an older export: go on with that file, or delete the workspace first", e.Progress.OrganizationID, lines)
 }
 
 const mediaLines = "application/x-ndjson"
