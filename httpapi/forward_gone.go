@@ -111,7 +111,9 @@ func (t *forwarding) askWaiting(peer *peerConn) (began bool, err error) {
 	}
 	l := &t.server.leavers
 	l.enter(waitingPeer{t.x.conn, peer})
-	err = peer.take(&t.sent, &t.x.ctx.Response)
+	if err = peer.wait(); err == nil {
+		err = peer.take(&t.sent, &t.x.ctx.Response)
+	}
 	if l.leave(peer) {
 		return true, errAbandoned
 	}

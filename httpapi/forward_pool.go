@@ -32,9 +32,11 @@ type pools struct {
 // peerConn is a connection to another node, one request at a time.
 type peerConn struct {
 	conn net.Conn
-	r    *bufio.Reader
-	w    *bufio.Writer
+	r    *bufio.Reader // nil while nothing is read
 	used time.Time
+	// first is the first byte of an answer that was waited for, if begun is set and r has not read it.
+	first [1]byte
+	begun bool
 	// deadline is the connection's; one that is a little early is not moved for each
 	// request.
 	deadline time.Time
@@ -42,6 +44,16 @@ type peerConn struct {
 
 // deadlineSlack is how much earlier than due an answer may be given up.
 const deadlineSlack = 250 * time.Millisecond
+
+// peerReaders and peerWriters have the buffers of connections to other nodes. A connection has one only while a request
+// is written, or an answer read: thousands of requests may wait for their answers, and hundreds of connections are idle.
+var (
+	peerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, peerBuffer) }}
+	peerWriters = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, peerBuffer) }}
+)
+
+// peerBuffer is the size of a buffer of a connection to another node, in bytes.
+const peerBuffer = 8 << 10
 
 func newPools(dial func(context.Context, string) (net.Conn, error)) *pools {
 	return &pools{dial: dial, nodes: map[string][]*peerConn{}}
@@ -72,9 +84,7 @@ func (p *pools) get(node string, deadline time.Time, twice bool) (*peerConn, err
 	return newPeerConn(conn), nil
 }
 
-func newPeerConn(conn net.Conn) *peerConn {
-	return &peerConn{conn: conn, r: bufio.NewReaderSize(conn, 8<<10), w: bufio.NewWriterSize(conn, 8<<10)}
-}
+func newPeerConn(conn net.Conn) *peerConn { return &peerConn{conn: conn} }
 
 func (p *pools) idle(node string) *peerConn {
 	p.mu.Lock()
@@ -169,22 +179,83 @@ func (c *peerConn) put(req *fasthttp.Request, deadline time.Time) (began bool, e
 		}
 		c.deadline = deadline
 	}
-	if err := req.Write(c.w); err != nil {
-		return true, fmt.Errorf("forward: %w", err)
+	return true, c.write(req)
+}
+
+func (c *peerConn) write(req *fasthttp.Request) error {
+	w := peerWriters.Get().(*bufio.Writer)
+	w.Reset(c.conn)
+	defer func() {
+		w.Reset(nil)
+		peerWriters.Put(w)
+	}()
+	err := req.Write(w)
+	if err == nil {
+		err = w.Flush()
 	}
-	if err := c.w.Flush(); err != nil {
-		return true, fmt.Errorf("forward: %w", err)
+	if err != nil {
+		return fmt.Errorf("forward: %w", err)
 	}
-	return true, nil
+	return nil
+}
+
+// wait returns when the answer to the request that was sent begins. It holds no buffer.
+func (c *peerConn) wait() error {
+	n, err := c.conn.Read(c.first[:])
+	if n == 0 {
+		return fmt.Errorf("forward: wait for the answer: %w", err)
+	}
+	c.begun = true
+	return nil
 }
 
 // take reads the answer to the request that was sent.
 func (c *peerConn) take(req *fasthttp.Request, res *fasthttp.Response) error {
 	res.SkipBody = req.Header.IsHead()
-	if err := res.ReadLimitBody(c.r, maxAnswer); err != nil {
+	if err := res.ReadLimitBody(c.reader(), maxAnswer); err != nil {
 		return fmt.Errorf("forward: read the answer: %w", err)
 	}
+	c.giveReader()
 	return nil
+}
+
+// reader returns the connection's buffer for answers.
+func (c *peerConn) reader() *bufio.Reader {
+	if c.r == nil {
+		c.r = peerReaders.Get().(*bufio.Reader)
+		c.r.Reset(c)
+	}
+	return c.r
+}
+
+// giveReader gives the buffer back after an answer, unless something came behind it.
+func (c *peerConn) giveReader() {
+	if c.r.Buffered() > 0 {
+		return
+	}
+	c.r.Reset(nil)
+	peerReaders.Put(c.r)
+	c.r = nil
+}
+
+// next reads what comes behind the head of an answer. The buffer is given back as soon as nothing is in it.
+func (c *peerConn) next(p []byte) (int, error) {
+	if c.r != nil && c.r.Buffered() > 0 {
+		return c.r.Read(p)
+	}
+	if c.r != nil {
+		c.giveReader()
+	}
+	return c.Read(p)
+}
+
+// Read implements io.Reader for the buffer.
+func (c *peerConn) Read(p []byte) (int, error) {
+	if c.begun {
+		c.begun = false
+		return copy(p, c.first[:]), nil
+	}
+	return c.conn.Read(p)
 }
 
 func (c *peerConn) close() { _ = c.conn.Close() }

@@ -31,13 +31,10 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, medi
 		return false, false, fmt.Errorf("forward: %w", err)
 	}
 	c.deadline = deadline
-	if err := req.Write(c.w); err != nil {
-		return true, false, fmt.Errorf("forward: %w", err)
+	if err := c.write(req); err != nil {
+		return true, false, err
 	}
-	if err := c.w.Flush(); err != nil {
-		return true, false, fmt.Errorf("forward: %w", err)
-	}
-	if err := res.Header.Read(c.r); err != nil {
+	if err := res.Header.Read(c.reader()); err != nil {
 		return true, false, fmt.Errorf("forward: read the answer: %w", err)
 	}
 	if res.StatusCode() == http.StatusOK && bytes.HasPrefix(res.Header.ContentType(), []byte(media)) {
@@ -46,6 +43,7 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, medi
 	if err := res.ReadBody(c.r, maxAnswer); err != nil {
 		return true, false, fmt.Errorf("forward: read the answer: %w", err)
 	}
+	c.giveReader()
 	return true, false, nil
 }
 
@@ -69,7 +67,7 @@ func (r *relay) pump() {
 		if r.owner.conn.SetDeadline(time.Now().Add(relaySilence)) != nil {
 			return
 		}
-		n, err := r.owner.r.Read(buf[:])
+		n, err := r.owner.next(buf[:])
 		if n > 0 && !writeSlowly(r.client.Conn, buf[:n], r.server.cfg.WriteTimeout) {
 			return
 		}
