@@ -326,6 +326,7 @@ func (t *forwarding) send(node string) bool {
 		if !began {
 			s.metrics.forwarded("not_sent")
 			t.unserved(s.now(), err)
+			t.again = kept
 			return false
 		}
 		if errors.Is(err, errAbandoned) {

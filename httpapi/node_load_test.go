@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/actors/tracker"
 )
@@ -124,12 +125,17 @@ func TestNodeLoad_SurvivesAClosedConnection(t *testing.T) {
 	other := setupCluster(t, &fakeCluster{name: "node-2"}, func(c *Config) { c.Placement = seat{a, "node-2"} })
 	a.listen(t, "node-2", other)
 	loadOf(t, b, "node-2")
-	b.pools.mu.Lock()
-	for _, kept := range b.pools.nodes {
-		for _, c := range kept {
-			_ = c.conn.Close()
+	for _, later := range []bool{false, true} {
+		b.pools.mu.Lock()
+		for _, kept := range b.pools.nodes {
+			for _, c := range kept {
+				_ = c.conn.Close()
+				if later { // the connection needs another deadline, and can't have it
+					c.deadline = time.Time{}
+				}
+			}
 		}
+		b.pools.mu.Unlock()
+		loadOf(t, b, "node-2")
 	}
-	b.pools.mu.Unlock()
-	loadOf(t, b, "node-2")
 }
