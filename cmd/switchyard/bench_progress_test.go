@@ -17,8 +17,8 @@ func TestProgress_OnATerminalAndOff(t *testing.T) {
 		terminal bool
 		want     string
 	}{
-		"terminal": {true, "\r\x1b[K[3/12] get, 16 connections  ##------------------ 1 s of 10  61002/s  1 errors\r\x1b[K[3/12] get, 16 connections  ##########---------- 5 s of 10  61002/s  1 errors\r\x1b[K"},
-		"file":     {false, "[3/12] get, 16 connections  ##########---------- 5 s of 10  61002/s  1 errors\n"},
+		"terminal": {true, "\r\x1b[K[3/12] get, 16 connections  ##------------------ 1 s of 10  61002/s  1 error\r\x1b[K[3/12] get, 16 connections  ##########---------- 5 s of 10  61002/s  1 error\r\x1b[K"},
+		"file":     {false, "[3/12] get, 16 connections  ##########---------- 5 s of 10  61002/s  1 error\n"},
 	} {
 		var out strings.Builder
 		p := &progressPrinter{out: &out, terminal: row.terminal}
