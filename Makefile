@@ -17,7 +17,7 @@ SEED ?=
 PKG ?= ./...
 # These run the built binary, which -race would not see into.
 RACE_PACKAGES ?= $(shell go list ./... | grep -v $(BUSY_PACKAGES))
-# These run clusters and a browser, which keep all processors busy, so other tests don't run beside them.
+# These run a browser and clusters, which keep all processors busy, so no other tests run beside them.
 BUSY_PACKAGES := -e /systemtest -e /consoletest
 # Random choices of tests are the same in each run of test and race, so that chance fails none; SEED=n makes
 # others. full makes new ones.
@@ -50,8 +50,8 @@ build: ## build bin/switchyard
 
 test: ## every test; needs only Go; PKG=./storage narrows it, SEED=n makes other random choices
 	@packages=$$(go list $(PKG)); failed=0; \
-	for group in -v ''; do \
-		chosen=$$(echo "$$packages" | grep $$group $(BUSY_PACKAGES) || true); \
+	for group in '-v $(BUSY_PACKAGES)' /consoletest /systemtest; do \
+		chosen=$$(echo "$$packages" | grep $$group || true); \
 		[ -z "$$chosen" ] || $(SAME_CHOICES) go test -short -timeout 1500s $$chosen || failed=1; \
 	done; \
 	exit $$failed
