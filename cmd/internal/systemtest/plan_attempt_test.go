@@ -99,7 +99,7 @@ func (m *plan) begin(s *planSession) {
 func (s *planSession) leave(end string) {
 	if s.leased {
 		last := &s.claims[len(s.claims)-1]
-		if last.end = end; end == "failed" {
+		if last.end = end; end == "failed" || end == "canceled" { // canceled for a budget
 			last.reason = s.reason
 		}
 	}
