@@ -63,7 +63,7 @@ full: ## make test, with its longest tests in their full form and with new rando
 race: ## the tests under the race detector; needs a C compiler
 	@if [ "$(HAS_CC)" != yes ]; then \
 		echo "make race: the race detector needs cgo, and the C compiler \"$$(go env CC)\" was not found; install gcc or clang, or set CC" >&2; exit 1; fi
-	CGO_ENABLED=1 $(SAME_CHOICES) go test -race -short -timeout 1200s $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(SAME_CHOICES) go test -race -short -timeout 2400s $(RACE_PACKAGES)
 
 lint: ## golangci-lint as pinned in tools/go.mod
 	$(LINT) run
