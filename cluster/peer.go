@@ -121,7 +121,7 @@ func newPeerPort(cfg peerConfig) *peerPort {
 	return p
 }
 
-// limit returns how long something may take that usually may take d.
+// limit returns the time allowed for a step for which a node allows d. It is longer in tests.
 func (p *peerPort) limit(d time.Duration) time.Duration { return max(d, p.cfg.leastLimit) }
 
 // noteEntries notes that a request comes or goes, if it has entries.

@@ -124,8 +124,8 @@ func (t *forwarding) chargeWait(node string) error {
 }
 
 // introduce asks the node that serves the workspace whether the request would be
-// admitted, before its large body is read here, or it waits and is charged: strangers may have used up the bytes of
-// callers without a valid credential. If the node gives no answer, the caller counts as
+// admitted. That happens before its large body is read here, or before it waits and is charged: strangers may have
+// used up the bytes of callers without a valid credential. If the node gives no answer, the caller counts as
 // one without.
 func (t *forwarding) introduce(node, credential string) {
 	s, x := t.server, t.x

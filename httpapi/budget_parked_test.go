@@ -40,12 +40,7 @@ func TestBudget_RequestsThatWait(t *testing.T) {
 	wantRefusal(t, bufio.NewReader(c), "--workspace-bytes-in-flight")
 	(<-all).mustLeave(t)
 
-	for i, wake := range wakes[:2] { // answered
-		before := held()
-		wake()
-		wantBody(t, bufio.NewReader(conns[i]), 200, "")
-		testkit.Eventually(t, "the request is given up", func() bool { return held() < before })
-	}
+	wantGivenUp(t, held, wakes[:2], conns)
 	for i, wake := range wakes[2:] { // left
 		_ = conns[2+i].Close()
 		wake()
@@ -107,12 +102,7 @@ func TestBudget_RequestsThatWaitAtAnotherNode(t *testing.T) {
 	}
 	wantRefusal(t, bufio.NewReader(sendWaiting(t, entry.addr, filler, "")), "--workspace-bytes-in-flight")
 
-	for i, wake := range wakes[:2] { // answered
-		before := held()
-		wake()
-		wantBody(t, bufio.NewReader(conns[i]), 200, "")
-		testkit.Eventually(t, "the request is given up", func() bool { return held() < before })
-	}
+	wantGivenUp(t, held, wakes[:2], conns)
 	for _, c := range conns[2:] { // left
 		_ = c.Close()
 	}
@@ -131,6 +121,17 @@ func sendWaiting(t *testing.T, addr string, filler int, behind string) net.Conn 
 		t.Fatal(err)
 	}
 	return c
+}
+
+// wantGivenUp wakes requests that wait, reads their answers, and waits after each until fewer bytes are held.
+func wantGivenUp(t *testing.T, held func() int64, wakes []func(), conns []net.Conn) {
+	t.Helper()
+	for i, wake := range wakes {
+		before := held()
+		wake()
+		wantBody(t, bufio.NewReader(conns[i]), 200, "")
+		testkit.Eventually(t, "the request is given up", func() bool { return held() < before })
+	}
 }
 
 func wantRefusal(t *testing.T, r *bufio.Reader, flag string) {

@@ -97,7 +97,7 @@ func (p *Provider) Finish(ctx context.Context, sealed string, answer url.Values)
 	tokens, err := p.oauth(found, t.Back).Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(t.Verifier))
 	var refused *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &refused) && !isBusy(refused.Response.StatusCode):
+	case errors.As(err, &refused) && !isUnavailable(refused.Response.StatusCode):
 		return who, t.Kept, fmt.Errorf("%w: the provider takes no such code: %.100q", ErrRefused, refused.ErrorCode)
 	case err != nil:
 		return who, t.Kept, fmt.Errorf("exchange the code: %w", err)
@@ -110,8 +110,8 @@ func (p *Provider) Finish(ctx context.Context, sealed string, answer url.Values)
 	return who, t.Kept, err
 }
 
-// isBusy reports whether a status of the provider says nothing about the request.
-func isBusy(status int) bool {
+// isUnavailable reports whether the provider's status is about the provider and says nothing about the request.
+func isUnavailable(status int) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
