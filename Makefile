@@ -57,8 +57,8 @@ test: ## every test; needs only Go; PKG=./storage narrows it, SEED=n makes other
 	exit $$failed
 	@[ "$(HAS_BROWSER)" = yes ] || echo "test: left out the console in a browser, no Chromium found; on Debian: apt-get install chromium"
 
-full: ## make test, with its longest tests in their full form and with new random choices; takes half an hour
-	go test -timeout 90m $(PKG)
+full: ## make test, with its longest tests in their full form and with new random choices; takes more than an hour
+	go test -timeout 150m $(PKG)
 
 race: ## the tests under the race detector; needs a C compiler
 	@if [ "$(HAS_CC)" != yes ]; then \

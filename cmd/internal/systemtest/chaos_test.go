@@ -142,14 +142,38 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 }
 
 // TestCluster_Storm lets every kind of fault happen to three or four nodes under reads and writes, or those
-// that SWITCHYARD_CHAOS_FAULTS names, separated by commas. It checks that what clients saw is linearizable,
-// that nothing acknowledged was lost and nothing done twice, that listeners were told of every change once and
-// in order, that a minute after the last fault every shard has its owner and all of its voters, that streams
-// and claims go on by way of every node, and that the replicas are equal and verify at the end.
+// that SWITCHYARD_CHAOS_FAULTS names, separated by commas.
 func TestCluster_Storm(t *testing.T) {
 	t.Parallel()
 	length, pauseFor := chaosLength()
-	s, program := testkit.Seed(t), faultyBinary(t)
+	runStorm(t, testkit.Seed(t), length, pauseFor)
+}
+
+// TestCluster_MillionOperations lets storms of five minutes follow each other, each with a cluster and a seed of its
+// own, until a million requests have been answered in them.
+func TestCluster_MillionOperations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes most of an hour; make full runs it")
+	}
+	t.Parallel()
+	const operations = 1_000_000
+	answered := int64(0)
+	for s := testkit.Seed(t); answered < operations && !t.Failed(); s++ {
+		t.Run(fmt.Sprintf("SWITCHYARD_TEST_SEED=%d", s), func(t *testing.T) {
+			answered += runStorm(t, s, 5*time.Minute, 30*time.Second)
+		})
+		t.Logf("%d requests answered so far", answered)
+	}
+}
+
+// runStorm starts a cluster and lets faults happen to it for so long, a paused node for at most pauseFor. It checks
+// that the history of the clients is linearizable, that nothing acknowledged was lost and nothing done twice, that
+// listeners were told of every change once and in order, that a minute after the last fault every shard has its owner
+// and all of its voters, that streams and claims go on by way of every node, and that the replicas are equal and verify
+// at the end. It returns how many requests were answered with success.
+func runStorm(t *testing.T, s uint64, length, pauseFor time.Duration) int64 {
+	t.Helper()
+	program := faultyBinary(t)
 	kinds, names := slices.Concat(faults(pauseFor), removals(), damages(), machineFaults()), os.Getenv("SWITCHYARD_CHAOS_FAULTS")
 	nodes, secure := chaosNodes(s, length, names), chaosTLS(s)
 	if nodes >= moveNodes {
@@ -191,6 +215,7 @@ func TestCluster_Storm(t *testing.T) {
 	}
 	load.finish(ctx, t)
 	t.Logf("%d requests answered; longest answer %s; longest gaps of the workspaces %v; streams, broken and events told: %v", load.served.Load(), load.longest.Round(time.Millisecond), load.gaps(), load.listened())
+	return load.served.Load()
 }
 
 // finish checks the books, then stops the fleet and compares what is on its disks.

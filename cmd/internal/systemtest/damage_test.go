@@ -18,6 +18,10 @@ import (
 	"switchyard/storage"
 )
 
+// errNothingThere is returned where there is nothing to damage: a node that was just wiped may have no replica yet,
+// and is started again as it was.
+var errNothingThere = errors.New("there is nothing to damage")
+
 // damages are faults of a disk that gives back something else than was written to it.
 func damages() []fault {
 	return []fault{
@@ -26,10 +30,11 @@ func damages() []fault {
 			name: "damaged log entry", hold: 0,
 			strike: func(ctx context.Context, f *Fleet, m *Member) error {
 				m.Kill()
-				if err := damageEntry(m.Data, f.choices); err != nil {
-					return err
+				damaged := damageEntry(m.Data, f.choices)
+				if damaged != nil && !errors.Is(damaged, errNothingThere) {
+					return damaged
 				}
-				if err := m.Start(); err != nil {
+				if err := m.Start(); err != nil || damaged != nil {
 					return err
 				}
 				return m.says(ctx, "damaged log entry")
@@ -47,7 +52,7 @@ func damages() []fault {
 				if err := m.Terminate(stop); err != nil { // so that all of the state is in tables
 					return err
 				}
-				if err := damageTable(filepath.Join(m.Data, "state"), f.choices); err != nil {
+				if err := damageTable(filepath.Join(m.Data, "state"), f.choices); err != nil && !errors.Is(err, errNothingThere) {
 					return err
 				}
 				f.unreadable.Store(true)
@@ -78,7 +83,7 @@ func damages() []fault {
 				if err := flushLog(m.Data); err != nil {
 					return err
 				}
-				if err := damageTable(filepath.Join(m.Data, "raft"), f.choices); err != nil {
+				if err := damageTable(filepath.Join(m.Data, "raft"), f.choices); err != nil && !errors.Is(err, errNothingThere) {
 					return err
 				}
 				return m.Start()
@@ -122,7 +127,7 @@ func damageTable(dir string, choices *rand.Rand) error {
 	}
 	files := slices.Concat(tables, values)
 	if len(files) == 0 {
-		return errors.New("damage a table: there is none")
+		return errNothingThere
 	}
 	path := files[choices.IntN(len(files))]
 	text, err := os.ReadFile(path)
@@ -153,7 +158,7 @@ func damageEntry(data string, choices *rand.Rand) (err error) {
 		}
 	}
 	if len(keys) == 0 {
-		return errors.New("damage a log entry: there is none")
+		return errNothingThere
 	}
 	n := choices.IntN(len(keys))
 	values[n][len(values[n])-1] ^= 1
