@@ -27,6 +27,9 @@ type Config struct {
 	// TLS secures Peer: it holds the node's certificate and, in RootCAs, the CA of all nodes. Nil
 	// means plain text.
 	TLS *tls.Config
+	// MaxForwarded bounds the connections on which other nodes forward requests to this one. 0 means
+	// the bound of the other kinds of connections.
+	MaxForwarded int
 	// ReplaceAfter is how long a node may be gone before its replicas are replaced on other nodes.
 	// 0 means DefaultReplaceAfter.
 	ReplaceAfter time.Duration

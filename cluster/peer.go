@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -69,6 +70,8 @@ type peerConfig struct {
 	// Format returns the format that this node writes, which has the version of the protocol.
 	Format func() storage.Format
 	Logger *slog.Logger
+	// MaxForwarded bounds the connections with forwarded requests. 0 means as many as of other kinds.
+	MaxForwarded int
 
 	maxAccepted int           // tests only; 0 means maxAccepted
 	gather      time.Duration // tests only; 0 means gatherHeartbeats
@@ -93,18 +96,14 @@ const (
 	helloTimeout = 5 * time.Second
 	dialTimeout  = time.Second
 	// maxAccepted bounds the connections of each kind that other nodes may hold open here, and those
-	// still in the handshake. Waiting requests that are forwarded are many: they leave Raft and the
-	// control requests their room.
+	// still in the handshake. Waiting requests that are forwarded are many: peerConfig.MaxForwarded.
 	maxAccepted = 8192
 )
 
 func newPeerPort(cfg peerConfig) *peerPort {
-	if cfg.maxAccepted == 0 {
-		cfg.maxAccepted = maxAccepted
-	}
-	if cfg.gather == 0 {
-		cfg.gather = gatherHeartbeats
-	}
+	cfg.maxAccepted = cmp.Or(cfg.maxAccepted, maxAccepted)
+	cfg.MaxForwarded = cmp.Or(cfg.MaxForwarded, cfg.maxAccepted)
+	cfg.gather = cmp.Or(cfg.gather, gatherHeartbeats)
 	p := &peerPort{
 		cfg:      cfg,
 		handlers: map[rpcKind]rpcHandler{},
@@ -168,9 +167,13 @@ func (p *peerPort) accept() {
 
 // track records an open connection, or returns false at the limit or after close.
 func (p *peerPort) track(conn net.Conn, whose peerConn) bool {
+	most := p.cfg.maxAccepted
+	if whose.kind == kindHTTP {
+		most = p.cfg.MaxForwarded
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || whose.accepted && p.counts[whose.kind] >= p.cfg.maxAccepted {
+	if p.closed || whose.accepted && p.counts[whose.kind] >= most {
 		return false
 	}
 	p.conns[conn] = whose

@@ -59,12 +59,12 @@ func TestRaftStream_EndsWithoutProgress(t *testing.T) {
 	})
 }
 
-// Forwarded requests that wait take no connections from Raft and control requests.
+// Forwarded requests that wait take no connections from Raft and control requests, and have a bound of their own.
 func TestPeerPort_ForwardsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
 	a := w.add("a", "one", nil)
-	b := w.addLimited("b", "one", 3)
+	b := w.addWith("b", "one", peerConfig{maxAccepted: 2, MaxForwarded: 3, Keys: [][]byte{nil}})
 	go func() {
 		for {
 			if _, err := b.httpListener().Accept(); err != nil {

@@ -51,11 +51,6 @@ func (w *peerNetwork) addWithKey(node, cluster string, secure *peerTLS, key []by
 	return w.addWith(node, cluster, peerConfig{TLS: secure, Keys: [][]byte{key}})
 }
 
-func (w *peerNetwork) addLimited(node, cluster string, accepted int) *peerPort {
-	w.t.Helper()
-	return w.addWith(node, cluster, peerConfig{maxAccepted: accepted, Keys: [][]byte{nil}})
-}
-
 func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 	w.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -71,7 +71,7 @@ func newPeering(n *Node) (l *peering, err error) {
 	}
 	pc := peerConfig{
 		Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Format: n.Format, Logger: n.logger.With("component", "peer"),
-		Generations: l.generations, Members: func() *membership.List { return l.registry.list() },
+		MaxForwarded: cfg.MaxForwarded, Generations: l.generations, Members: func() *membership.List { return l.registry.list() },
 	}
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)

@@ -171,7 +171,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		HeaderReceived:        s.readHeaders,
 		ExpectHandler:         s.expect,
 		Logger:                fastLogger{cfg.Logger},
-		Concurrency:           2*cfg.MaxConnections + maxPeers + 4*turnedAway,
+		Concurrency:           cfg.MaxConnections + MaxPeerConnections(cfg.MaxConnections) + 4*turnedAway,
 		ReadBufferSize:        cfg.MaxHeaderBytes + addedHeaders,
 		ReadTimeout:           cfg.ReadTimeout,
 		WriteTimeout:          cfg.WriteTimeout,
@@ -208,6 +208,10 @@ func (s *Server) ServePeers(ln net.Listener) error {
 
 // maxPeers bounds the connections of other nodes, but for those that rest.
 const maxPeers = 8192
+
+// MaxPeerConnections returns the most connections of other nodes that a server with so many places for clients
+// takes, with those that rest.
+func MaxPeerConnections(clients int) int { return maxPeers + clients }
 
 func (s *Server) serveOn(l *listener) error {
 	s.mu.Lock()

@@ -181,9 +181,13 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	shares, _, err := cfg.limits()
+	if err != nil {
+		return err
+	}
 	n.groups, err = cluster.New(cluster.Config{
 		Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
-		Peer: peers, TLS: secure, Gossip: cfg.Gossip, GossipKeys: keys, Advertise: cfg.Advertise,
+		Peer: peers, MaxForwarded: httpapi.MaxPeerConnections(shares.MaxConnections), TLS: secure, Gossip: cfg.Gossip, GossipKeys: keys, Advertise: cfg.Advertise,
 		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter, MaxFormat: cfg.MaxFormat,
 		CompareEvery: cfg.CompareEvery, Rests: n.compareRests,
 		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
