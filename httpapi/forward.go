@@ -379,12 +379,12 @@ func (t *forwarding) send(node string) bool {
 
 // lost follows a try that may have been applied: what is safe to repeat is
 // repeated, anything else is answered now. A kept connection may have ended long ago. If it has,
-// a read is repeated at once; if a new one ends, the node is in trouble and gets a pause.
+// a read is repeated at once; if a new one ends, or the time is up, the node is in trouble and gets a pause.
 func (t *forwarding) lost(kept bool) {
 	t.unserved(t.server.now(), nil)
 	switch {
 	case t.server.onlyReads(t.x):
-		t.again = kept
+		t.again = kept && t.server.now().Add(deadlineSlack).Before(t.deadline())
 	case t.repeats():
 		t.x.maybe = true
 	default:

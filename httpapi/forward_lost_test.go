@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,5 +139,43 @@ func TestForward_PausesIfNewConnectionsEnd(t *testing.T) {
 	}
 	if n, took := asked.Load(), time.Since(began); n != asks || took < pauses {
 		t.Errorf("the node was asked %d times within %s", n, took)
+	}
+}
+
+// A read that has used up its time on a kept connection does not try, and so end, the other kept ones.
+func TestForward_KeepsConnectionsWhenTheTimeIsUp(t *testing.T) {
+	t.Parallel()
+	const kept = 5
+	a := newAtlas("b")
+	entry := a.join(t, "a")
+	defer entry.pools.close() // ends the connections that b reads from
+	var later atomic.Int64    // by how much the time is later
+	entry.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	var first sync.WaitGroup
+	first.Add(kept)
+	var came, asked atomic.Int32
+	a.haunt(t, "b", func(c net.Conn) {
+		readOne(c)
+		if came.Add(1) > kept {
+			return
+		}
+		first.Done()
+		first.Wait() // each request has a connection of its own
+		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			asked.Add(1)
+			later.Store(int64(time.Hour))
+		}
+	})
+	var all sync.WaitGroup
+	for range kept {
+		all.Go(func() { entry.do(t, "GET", things, "") })
+	}
+	all.Wait()
+	if got := entry.do(t, "GET", things, ""); got.StatusCode != 503 {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the read was sent %d times", n)
 	}
 }
