@@ -91,7 +91,7 @@ func (t *forwarding) start(node string) error {
 		return err
 	}
 	t.deadline()
-	if x.streams() {
+	if x.streams() || x.headsStream() {
 		return s.share(x)
 	}
 	if t.waits == 0 {

@@ -56,6 +56,9 @@ func (s *Server) headLines(x *exchange, req *tracker.Request, in any) error {
 	if s.draining.Load() {
 		return tracker.Moved("The node is shutting down.")
 	}
+	if err := s.share(x); err != nil {
+		return err
+	}
 	kept := *req
 	kept.HeadOnly = true
 	source, err := s.engine().Export(&kept, x.route.Op, in)

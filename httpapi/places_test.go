@@ -334,3 +334,29 @@ func TestPlaces_ForwardedCallersThatWait(t *testing.T) {
 	wake()
 	wantBody(t, r, 200, "")
 }
+
+// HEAD of a stream, or of lines, is refused where the address has as many as it may, as GET is.
+func TestWaiting_HeadOfAStream(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"owner", "another"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			nodes := map[string]*bundle{"owner": a.join(t, "b"), "another": a.join(t, "a")}
+			f, node := newFakeStream(), nodes[where]
+			nodes["owner"].engine.stream, nodes["owner"].engine.lines = f, newFakeLines(io.EOF)
+			node.waits.limit = 1
+			if listenTo(t, node); t.Failed() {
+				return
+			}
+			defer (<-f.started).End()
+			for _, path := range []string{streamPath, linesPath} {
+				for _, method := range []string{"GET", "HEAD"} {
+					if got := node.do(t, method, path, "", "Accept: text/event-stream"); got.StatusCode != 429 {
+						t.Errorf("%s %s: %d", method, path, got.StatusCode)
+					}
+				}
+			}
+		})
+	}
+}

@@ -62,7 +62,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if reply.File != nil {
 		describeFile(&response.Header, reply.File)
 	}
-	if x.route.Op.Lines || x.headsStream() { // to HEAD; a GET is answered by sendLines or listen
+	if x.headsStream() { // to HEAD; a GET is answered by sendLines or listen
 		x.describeStream()
 	}
 	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {

@@ -51,9 +51,10 @@ func (x *exchange) streams() bool {
 	return (op.Lines || op.Streams) && x.conn != nil && !x.ctx.IsHead() && (op.Lines || acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept)))
 }
 
-// headsStream reports whether the request is HEAD for a stream of events.
+// headsStream reports whether the request is HEAD for a stream.
 func (x *exchange) headsStream() bool {
-	return x.route.Op.Streams && x.ctx.IsHead() && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
+	op := x.route.Op
+	return (op.Lines || op.Streams) && x.ctx.IsHead() && (op.Lines || acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept)))
 }
 
 // acceptsStream reports whether the client prefers a stream to JSON: by weight, or by
@@ -130,6 +131,9 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 func (s *Server) headStream(x *exchange, req *tracker.Request, in any) error {
 	if s.draining.Load() {
 		return tracker.Moved("The node is shutting down.")
+	}
+	if err := s.share(x); err != nil {
+		return err
 	}
 	source, err := s.engine().Listen(req, x.route.Op, in)
 	if err != nil {
