@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,4 +189,23 @@ func TestStream_ChargesItsWorkspace(t *testing.T) {
 		t.Errorf("%d bytes are in flight", got)
 	}
 	l.End()
+}
+
+// The body of a request for a stream is given back when the stream begins.
+func TestStream_BodyOfItsRequest(t *testing.T) {
+	t.Parallel()
+	const size = 200 << 10
+	b := setup(t, func(c *Config) { c.Limits.Bytes = 8 << 20 })
+	f := newFakeStream()
+	b.engine.stream = f
+	c, _ := dial(t, b.addr)
+	request := "GET " + streamPath + " HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer " + token + "\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n"
+	if _, err := io.WriteString(c, request+strings.Repeat(" ", size)); err != nil {
+		t.Fatal(err)
+	}
+	listener := <-f.started
+	if n := b.budget.all.Load(); n != 0 {
+		t.Errorf("%d bytes are charged while the stream lasts", n)
+	}
+	listener.End()
 }

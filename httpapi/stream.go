@@ -146,7 +146,8 @@ func (s *Server) headStream(x *exchange, req *tracker.Request, in any) error {
 // detach takes the connection from fasthttp for a stream, and starts the stream when
 // fasthttp has released the connection.
 func (s *Server) detach(x *exchange, st ending, start func()) {
-	x.parked = true // there is nothing more to answer
+	x.parked = true                    // there is nothing more to answer
+	s.budget.release(x.conn, bodyPart) // the connection lasts as long as the stream, and the body does not
 	x.route.observe(http.StatusOK, x.start)
 	head, conn := s.streamHead(x), x.conn
 	ends := x.streamEnds()
