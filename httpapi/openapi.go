@@ -48,7 +48,11 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: describe webhooks: %w", err)
 	}
-	responses := withoutUnused("responses", errorResponses(), paths)
+	failures, err := d.errorResponses()
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: describe errors: %w", err)
+	}
+	responses := withoutUnused("responses", failures, paths)
 	url, contact := cfg.PublicURL, doc{"name": "The operator of this service"}
 	if url == "" {
 		url = "/"

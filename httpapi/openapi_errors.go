@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -33,9 +35,21 @@ func errorSchema() doc {
 	}
 }
 
+// errorDetails are the types of the details that some errors of a status have. Other errors of the status have none.
+// Those of a 401 are the console's own, and a server without a console does not describe it.
+var errorDetails = map[int][]reflect.Type{
+	http.StatusNotFound: {reflect.TypeFor[tracker.MissingDetails]()},
+	http.StatusConflict: {
+		reflect.TypeFor[tracker.DuplicateDetails](), reflect.TypeFor[tracker.LimitDetails](), reflect.TypeFor[tracker.ArchivedDetails](),
+		reflect.TypeFor[tracker.SessionConflict](), reflect.TypeFor[tracker.RingDetails](),
+		reflect.TypeFor[tracker.DraftConflict](), reflect.TypeFor[tracker.BadRequestDetails](),
+	},
+	http.StatusTooManyRequests: {reflect.TypeFor[tracker.LimitDetails]()},
+}
+
 // errorResponses describes the answer to every code, by the name of its status,
 // and the three statuses that share BAD_REQUEST.
-func errorResponses() doc {
+func (d *describer) errorResponses() (doc, error) {
 	responses := doc{"Error": errorResponse("Any other failure.", nil, nil)}
 	byStatus := map[int]tracker.Code{
 		http.StatusRequestTimeout:              tracker.CodeBadRequest,
@@ -57,6 +71,17 @@ func errorResponses() doc {
 				"properties": doc{"path": doc{"type": "string"}, "message": doc{"type": "string"}},
 			}}}}
 		}
+		var kinds []doc
+		for _, kind := range errorDetails[status] {
+			schema, err := d.output(kind)
+			if err != nil {
+				return nil, fmt.Errorf("details of %d: %w", status, err)
+			}
+			kinds = append(kinds, schema)
+		}
+		if kinds != nil {
+			properties["details"] = doc{"oneOf": kinds}
+		}
 		switch status {
 		case http.StatusServiceUnavailable:
 			properties["details"] = doc{"type": "object", "required": []string{"outcome"}, "properties": doc{"outcome": doc{"type": "string", "enum": []string{"not_applied", "unknown"}}}}
@@ -70,7 +95,7 @@ func errorResponses() doc {
 		}
 		responses[responseName(status)] = errorResponse(strconv.Itoa(status)+" "+http.StatusText(status), narrower, headers)
 	}
-	return responses
+	return responses, nil
 }
 
 func errorResponse(description string, narrower, headers doc) doc {

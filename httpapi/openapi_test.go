@@ -107,6 +107,44 @@ func TestDescription_HasEveryError(t *testing.T) {
 	}
 }
 
+// The details of each error are described where the error has some: those of a refused duplicate, of a limit and
+// others.
+func TestDescription_HasDetailsOfErrors(t *testing.T) {
+	t.Parallel()
+	described := describedBy(t, Config{Engine: &fakeEngine{}})
+	responses := described.Paths.Value("/workspaces/{organizationId}/issues").GetOperation(http.MethodPost).Responses
+	for _, row := range []struct {
+		status  int
+		details string // some that the status may have
+		fits    bool
+	}{
+		{http.StatusConflict, `{"possibleDuplicates":[{"id":"i","identifier":"CORE-1","title":"Crash","status":"backlog","score":0.5}]}`, true},
+		{http.StatusConflict, `{"possibleDuplicates":[{"id":"i"}]}`, false},
+		{http.StatusConflict, `{"limit":"issues","max":3}`, true},
+		{http.StatusConflict, `{"limit":"issues"}`, false},
+		{http.StatusConflict, `{"issueId":"i","archivedAt":"2026-11-20T21:30:00Z"}`, true},
+		{http.StatusConflict, `{"draftId":"d","status":"discarded","reviewedById":null,"reviewedAt":null}`, true},
+		{http.StatusConflict, `{"issues":[{"path":"payload.title","message":"Is required."}]}`, true},
+		{http.StatusConflict, `{"sessionId":"s","status":"created","holder":null,"leaseExpiresAt":null}`, true},
+		{http.StatusConflict, `{"path":["PLN-2","PLN-1"]}`, true},
+		{http.StatusTooManyRequests, `{"limit":"createsPerSecond","max":3}`, true},
+		{http.StatusTooManyRequests, `{"max":3}`, false},
+		{http.StatusNotFound, `{"missing":["i"]}`, true},
+		{http.StatusNotFound, `{"missing":"i"}`, false},
+	} {
+		var details any
+		if err := json.Unmarshal([]byte(row.details), &details); err != nil {
+			t.Fatal(err)
+		}
+		schema := responses.Status(row.status).Value.Content["application/json"].Schema.Value.AllOf[1].Value.Properties["details"]
+		if schema == nil {
+			t.Errorf("the details of %d are not described", row.status)
+		} else if err := schema.Value.VisitJSON(details); (err == nil) != row.fits {
+			t.Errorf("%d with the details %s: %v", row.status, row.details, err)
+		}
+	}
+}
+
 // describedBy returns the description of a server, as a reader of OpenAPI understands it.
 func describedBy(t *testing.T, cfg Config) *openapi3.T {
 	t.Helper()

@@ -43,7 +43,8 @@ func TestReference_IsComplete(t *testing.T) {
 	for _, line := range []string{
 		"### Create an issue\n", "POST /workspaces/{organizationId}/issues\n", "| `title` | **required**, text, 1 to 1,000 characters |",
 		"| `labelIds` | list of at most 100 items, each text, 1 to 255 characters, or null |", "### CreatedIssue object\n",
-		"DELETE /cluster/nodes/{name}\n", "| 409 Conflict | `CONFLICT` |  |",
+		"DELETE /cluster/nodes/{name}\n", "| 412 Precondition Failed | `PRECONDITION_FAILED` |  |",
+		"| 404 Not Found | `NOT_FOUND` | `details`, if there are any: [MissingDetails](#missingdetails-object) |",
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("it lacks %q", line)

@@ -118,7 +118,10 @@ func (w *writer) errors() {
 			}
 		}
 		for _, f := range fields(content.AllOf[1], "") {
-			if f.name != "code" && f.name != "details" {
+			switch {
+			case f.name == "details" && len(f.schema.OneOf) > 0:
+				besides = append(besides, "`details`, if there are any: "+typeOf(f.schema))
+			case f.name != "code" && f.name != "details":
 				besides = append(besides, "`"+f.name+"`: "+typeOf(f.schema))
 			}
 		}
