@@ -180,9 +180,7 @@ func (d *describer) parameters(rt *route) []doc {
 				continue // is the operation's security
 			}
 			schema := f.schema(d)
-			if f.preset != "" {
-				schema["default"] = presetValue(f)
-			}
+			addDefault(schema, f)
 			parameters = append(parameters, doc{"name": f.name, "in": in, "required": f.required, "schema": schema})
 		}
 	}

@@ -53,6 +53,36 @@ func describedBodies(t *testing.T) *bodies {
 	return d
 }
 
+// A value that an operation takes in place of an absent field is described, also where the operation and not the
+// server puts it there.
+func TestDescription_HasDefaults(t *testing.T) {
+	t.Parallel()
+	d := describedBodies(t)
+	for _, row := range []struct{ schema, field, want string }{
+		{"CreateOAuthClientInput", "redirectUris", `[]`},
+		{"CreateOAuthClientInput", "scopes", `[]`},
+		{"CreateOAuthClientInput", "permissions", `"read"`},
+		{"PatchOAuthClientInput", "permissions", ``},
+		{"CreateTokenInput", "permissions", `"write"`},
+		{"AddMemberInput", "role", `"member"`},
+		{"CreateWebhookInput", "events", `["*"]`},
+		{"PatchWebhookInput", "events", ``},
+		{"CreateTeamInput", "isPublic", `true`},
+		{"CreateSupportChannelInput", "isActive", `true`},
+		{"CreateScimConnectionInput", "expiresInDays", `365`},
+	} {
+		var schema struct {
+			Properties map[string]struct{ Default json.RawMessage }
+		}
+		if err := json.Unmarshal(d.Components.Schemas[row.schema], &schema); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(schema.Properties[row.field].Default); got != row.want {
+			t.Errorf("the default of %s.%s is %s, want %s", row.schema, row.field, got, row.want)
+		}
+	}
+}
+
 // Only bytes that a sender has signed are described as such. Types that are neither JSON nor a form
 // have no schema.
 func TestDescription_RawBodies(t *testing.T) {

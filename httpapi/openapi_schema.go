@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -87,6 +88,16 @@ func asAny(texts []string) []any {
 	return values
 }
 
+// addDefault adds the value that a field has where it is absent.
+func addDefault(schema doc, f *field) {
+	switch {
+	case f.preset != "":
+		schema["default"] = presetValue(f)
+	case f.absent != "":
+		schema["default"] = json.RawMessage(f.absent)
+	}
+}
+
 func presetValue(f *field) any {
 	switch f.kind {
 	case kindInt, kindFloat:
@@ -105,9 +116,7 @@ func (d *describer) object(o *object, strict bool) doc {
 	var required []string
 	for _, f := range o.fields {
 		schema := f.schema(d)
-		if f.preset != "" {
-			schema["default"] = presetValue(f)
-		}
+		addDefault(schema, f)
 		properties[f.name] = schema
 		if f.required {
 			required = append(required, f.name)

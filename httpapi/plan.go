@@ -58,6 +58,8 @@ type field struct {
 	required bool
 	// preset is the text of the default; empty for none.
 	preset string
+	// absent is the JSON of the value that the operation puts in place of an absent field; empty for none.
+	absent string
 }
 
 type kind uint8
@@ -298,7 +300,7 @@ func (o *object) makeStrict() {
 }
 
 func newField(sf reflect.StructField, index []int) (*field, error) {
-	f := &field{index: index, preset: sf.Tag.Get("default")}
+	f := &field{index: index, preset: sf.Tag.Get("default"), absent: sf.Tag.Get("absent")}
 	if source := tagOf(sf); source != "" {
 		f.name = tagName(sf, source)
 	} else {

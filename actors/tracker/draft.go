@@ -71,7 +71,7 @@ type Draft struct {
 	PublishedCommentID *CommentID      `json:"publishedCommentId"`
 	CreatedAt          Timestamp       `json:"createdAt"`
 	UpdatedAt          Timestamp       `json:"updatedAt"`
-	Payload            json.RawMessage `json:"payload"`
+	Payload            json.RawMessage `json:"payload" form:"object"`
 }
 
 // draftRecord is the stored form of a draft: the public part, and then the fields that

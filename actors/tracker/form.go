@@ -114,6 +114,7 @@ var Forms = sync.OnceValue(func() map[string]*Form {
 			Schema: map[string]any{"pattern": "^[a-z0-9_]{1,64}$", "examples": []any{"rate_limited"}},
 			Fault:  faultUnless(isFailureReason, "Must be 1 to 64 of a to z, 0 to 9 and underscores."),
 		},
+		"object":       {Schema: map[string]any{"type": "object"}},
 		"objectOrNull": {Schema: map[string]any{"type": []string{"object", "null"}}},
 	}
 })

@@ -6,7 +6,7 @@ type AddMemberIn struct {
 	Name   Opt[string] `json:"name" rules:"nullable,min=1,max=200"`
 	Email  Opt[string] `json:"email" rules:"nullable,min=3,max=254" form:"email"`
 	// Role defaults to member. It can't be owner.
-	Role Role `json:"role" enum:"admin,member,guest"`
+	Role Role `json:"role" enum:"admin,member,guest" absent:"\"member\""`
 }
 
 // Validate checks what the tags can't express.

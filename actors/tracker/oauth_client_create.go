@@ -13,10 +13,10 @@ const defaultClientPermissions = "read"
 // CreateOAuthClientIn is a new OAuth client.
 type CreateOAuthClientIn struct {
 	Name         string   `json:"name" rules:"required,min=1,max=200"`
-	RedirectURIs []string `json:"redirectUris" rules:"max=20" items:"uri,max=2048"`
-	Scopes       []string `json:"scopes" rules:"max=50" items:"min=1,max=200"`
+	RedirectURIs []string `json:"redirectUris" rules:"max=20" items:"uri,max=2048" absent:"[]"`
+	Scopes       []string `json:"scopes" rules:"max=50" items:"min=1,max=200" absent:"[]"`
 	// Permissions is a comma-separated string of words, or an array of words.
-	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
+	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions" absent:"\"read\""`
 }
 
 // Validate checks what the tags can't express.

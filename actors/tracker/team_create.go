@@ -6,7 +6,7 @@ import "fmt"
 type CreateTeamIn struct {
 	Name              string      `json:"name" rules:"required,min=1,max=200"`
 	Key               string      `json:"key" rules:"required,min=1,max=10" form:"key"`
-	IsPublic          Opt[bool]   `json:"isPublic"`
+	IsPublic          Opt[bool]   `json:"isPublic" absent:"true"`
 	ParentAutoClose   bool        `json:"parentAutoClose"`
 	SubIssueAutoClose bool        `json:"subIssueAutoClose"`
 	TriageAssigneeID  Opt[string] `json:"triageAssigneeId" rules:"nullable,min=1,max=255"`

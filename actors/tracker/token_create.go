@@ -17,7 +17,7 @@ const defaultPermissions = "write"
 type CreateTokenIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	// Permissions is a comma-separated string of words, or an array of words.
-	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
+	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions" absent:"\"write\""`
 	// ActorType defaults to user, or to agent if AgentID is set.
 	ActorType ActorType `json:"actorType" enum:"user,agent"`
 	Provider  string    `json:"provider" rules:"max=200"`

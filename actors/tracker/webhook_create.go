@@ -5,7 +5,7 @@ import "fmt"
 // CreateWebhookIn is a new webhook subscription.
 type CreateWebhookIn struct {
 	URL         string        `json:"url" rules:"required,min=1,max=2048" form:"webhookURL"`
-	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64" form:"eventPattern"`
+	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64" form:"eventPattern" absent:"[\"*\"]"`
 	Description Opt[string]   `json:"description" rules:"nullable,max=1000"`
 	// Secret signs the deliveries; absent: one is generated.
 	Secret string `json:"secret" rules:"max=255" form:"webhookSecret"`
