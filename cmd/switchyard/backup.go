@@ -45,7 +45,7 @@ func (a archiveFlags) open(place string) (*backup.Archive, error) {
 
 type backupTakeCmd struct {
 	To        string `required:"" help:"Directory of backups, or s3://BUCKET/PREFIX; one that is there gets a further backup." placeholder:"DIR"`
-	Keep      int    `help:"Number of backups to keep there; 0 keeps all." default:"0" placeholder:"N"`
+	Keep      int    `help:"Number of backups to keep there; 0 keeps all." default:"0"`
 	URL       string `name:"url" help:"Any node of the cluster." default:"http://127.0.0.1:8080"`
 	TokenFile string `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
 	archiveFlags

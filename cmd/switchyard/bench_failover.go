@@ -14,7 +14,7 @@ type benchFailoverCmd struct {
 	Workspaces int           `help:"Workspaces, each with a client that creates issues." default:"24"`
 	Pause      time.Duration `help:"Time between two creates of a client." default:"50ms"`
 	Shards     int           `help:"Shards of the cluster." default:"18"`
-	Dir        string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
+	Dir        string        `help:"Where the data of the run is kept while it lasts." default:"."`
 	JSON       string        `name:"json" help:"Write the report here." placeholder:"FILE"`
 }
 

@@ -16,7 +16,7 @@ type benchScaleCmd struct {
 	Issues      int           `help:"Issues in each workspace before it is measured." default:"32"`
 	Warmup      time.Duration `help:"Time before each measurement." default:"2s"`
 	Duration    time.Duration `help:"Time of each measurement." default:"10s"`
-	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
+	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"."`
 	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
 	HTML        string        `name:"html" help:"Write the report here as a page with plots." placeholder:"FILE"`
 }

@@ -121,6 +121,25 @@ func TestFlags_Defaults(t *testing.T) {
 	}
 }
 
+// The help of a flag shows its default.
+func TestFlags_HelpHasDefaults(t *testing.T) {
+	t.Parallel()
+	var c cli
+	parser, err := kong.New(&c, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.HasDefault && !flag.IsBool() && !strings.Contains(flag.String()+flag.Help, flag.Default) {
+			t.Errorf("%s has the default %s: %s", flag, flag.Default, flag.Help)
+		}
+		return next(nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A shell that has the address of a service and of its nodes, as the documents for operators and agents have
 // it set, does not make a bench load that service, and runs a local cluster.
 func TestFlags_BenchTakesNoAddressFromTheEnvironment(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 type inspectCmd struct {
-	Data        string `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	Data        string `help:"Directory of the node's state." default:"./data"`
 	Fingerprint bool   `help:"Read every row and print what replicas of a shard can be compared by."`
 }
 

@@ -23,7 +23,7 @@ import (
 // cluster work and to break it, not to serve anybody.
 type localClusterCmd struct {
 	Nodes int    `env:"-" help:"Number of nodes." default:"3"`
-	Data  string `help:"Directory of the nodes' state." default:"./data/cluster" placeholder:"DIR"`
+	Data  string `help:"Directory of the nodes' state." default:"./data/cluster"`
 }
 
 func (l localClusterCmd) Run() error {

@@ -75,6 +75,10 @@ func options() []kong.Option {
 		kong.Name("switchyard"),
 		kong.Description("Issue tracker for people and fleets of AI agents."),
 		kong.UsageOnError(),
+		kong.ExplicitGroups([]kong.Group{{
+			Key: "Shares", Title: "Shares",
+			Description: "Bounds on one caller. Their defaults depend on --memory and on who can reach the API: see docs/harden.md.",
+		}}),
 		kong.DefaultEnvars("SWITCHYARD"),
 		kong.PostBuild(ignoreEmptyVariables), // behind the option that names them
 		kong.Configuration(yamlFlags),

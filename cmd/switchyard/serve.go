@@ -19,7 +19,7 @@ import (
 )
 
 type serveCmd struct {
-	Data              string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	Data              string        `help:"Directory of the node's state." default:"./data"`
 	HTTP              string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
 	Metrics           string        `help:"Address of /metrics; --metrics= turns it off." default:"127.0.0.1:9090"`
 	Pprof             bool          `help:"Serve Go's profiles at /debug/pprof/ on --metrics."`
@@ -39,12 +39,12 @@ type serveCmd struct {
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
 	InboundRoutes     string        `help:"What a workspace's claim of a repository or number is until the operator confirms it: pending (root), or active at once, first come first served (open)." enum:"root,open" default:"root"`
-	InboundPerSpace   int           `name:"inbound-routes-per-workspace" help:"How many repositories and numbers a workspace may have or claim." default:"500" placeholder:"N"`
-	InboundPerKey     int           `name:"inbound-claims-per-key" help:"How many workspaces may have a pending claim of one repository or number; one more removes the oldest." default:"100" placeholder:"N"`
-	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
+	InboundPerSpace   int           `name:"inbound-routes-per-workspace" help:"How many repositories and numbers a workspace may have or claim." default:"500"`
+	InboundPerKey     int           `name:"inbound-claims-per-key" help:"How many workspaces may have a pending claim of one repository or number; one more removes the oldest." default:"100"`
+	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off"`
 	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
 	LaneLife          time.Duration `help:"How long a lane token lasts unused, where no lease or budget ends its session." default:"168h"`
-	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
+	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10"`
 	LimitBytes        *byteSize     `help:"What a workspace may store, attachments, events and kept answers included; 0: no limit (64GiB where only this machine reaches the API, else 10GiB)." placeholder:"SIZE"`
 	LimitAnswerBytes  *byteSize     `help:"What a workspace may store in answers kept for idempotency keys; 0: no limit (16GiB where only this machine reaches the API, else 1GiB)." placeholder:"SIZE"`
 	Memory            byteSize      `help:"Memory that this node should stay below: its caches follow from it, and GOMEMLIMIT where that is not set (512MiB when not given)." placeholder:"SIZE"`
@@ -64,7 +64,7 @@ type serveCmd struct {
 	AnonymousRate          string   `help:"Requests without a valid credential that one address may send, such as 6000/m; off for no bound." placeholder:"N/m" group:"Shares"`
 	WorkspacesPerUser      int      `help:"Workspaces that a user may make and keep." placeholder:"N" group:"Shares"`
 	TrustedProxies         []string `help:"Addresses of proxies whose --forwarded-header has the client's address; repeatable." placeholder:"CIDR" group:"Shares"`
-	ForwardedHeader        string   `help:"Header in which trusted proxies append the client's address: X-Forwarded-For or Forwarded." default:"X-Forwarded-For" placeholder:"NAME" group:"Shares"`
+	ForwardedHeader        string   `help:"Header in which trusted proxies append the client's address: X-Forwarded-For or Forwarded." default:"X-Forwarded-For" group:"Shares"`
 
 	Console              bool          `help:"Serve the console at /console/; --console=false leaves it out." default:"true" group:"Console"`
 	ConsoleSession       time.Duration `help:"How long a session of the console lasts." default:"12h" group:"Console"`
@@ -77,7 +77,7 @@ type serveCmd struct {
 	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses too, private or not; repeatable." placeholder:"CIDR" group:"Webhooks"`
 
 	WebhooksPerHost           *int      `help:"How many webhooks of a workspace may lead to one host (all of them, or 10 where --http or --public-url is not of this machine alone)." placeholder:"N" group:"Webhooks"`
-	WebhooksMaxData           byteSize  `help:"Bytes that data, and changes, of an event may have in a delivery; larger ones are left out, and the delivery has the address to read them at." default:"256KiB" placeholder:"SIZE" group:"Webhooks"`
+	WebhooksMaxData           byteSize  `help:"Bytes that data, and changes, of an event may have in a delivery; larger ones are left out, and the delivery has the address to read them at." default:"256KiB" group:"Webhooks"`
 	WebhooksWorkspaceRequests perSecond `help:"Webhook deliveries of a workspace in a second; more wait (off, or 50 where --http or --public-url is not of this machine alone)." placeholder:"N" group:"Webhooks"`
 	WebhooksWorkspaceBytes    perSecond `help:"Bytes of webhook deliveries of a workspace in a second (off, or 2MiB)." placeholder:"SIZE" group:"Webhooks"`
 	WebhooksHostRequests      perSecond `help:"Webhook deliveries to a host in a second, from this node (off, or 200)." placeholder:"N" group:"Webhooks"`

@@ -12,7 +12,7 @@ import (
 )
 
 type verifyCmd struct {
-	Data string `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	Data string `help:"Directory of the node's state." default:"./data"`
 }
 
 // Run proves the state on disk. Entries of the log that were not applied yet when
