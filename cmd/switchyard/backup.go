@@ -73,6 +73,9 @@ func (b backupTakeCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	if token == "" {
+		return &exitError{exitCredential, errors.New("this needs the operator's token: give --token-file, or set SWITCHYARD_ROOT_TOKEN")}
+	}
 	c, err := backup.NewClient(b.URL, token)
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (b backupTakeCmd) Run() error {
 	name, m, err := backup.Take(ctx, backup.Taking{Client: c, To: to, Keep: b.Keep, Now: time.Now, Progress: show.taking})
 	show.end()
 	if err != nil {
-		return interrupted(ctx, fmt.Errorf("back up: %w", err))
+		return asked{"back up", "--url", operatorsToken}.failed(ctx, err)
 	}
 	fmt.Printf("%s: complete, %s, %d bytes.\n", name, plural(len(m.Files), "shard"), m.Bytes())
 	return nil

@@ -25,6 +25,9 @@ type workspaceFlags struct {
 	TokenFile string `help:"File with the token of an owner or admin, or the operator's; SWITCHYARD_TOKEN, or else SWITCHYARD_ROOT_TOKEN, holds the token itself." placeholder:"FILE"`
 }
 
+// workspaceToken is what a service accepts for the commands.
+const workspaceToken = "the token of an owner or admin of the workspace, or the operator's"
+
 // connect makes the client, and a context that ends with Ctrl-C.
 func (f workspaceFlags) connect() (*transfer.Client, context.Context, context.CancelFunc, error) {
 	token, err := rootToken(f.TokenFile)
@@ -68,7 +71,7 @@ func (e workspaceExportCmd) Run() error {
 	}})
 	show.end()
 	if err != nil {
-		return interrupted(ctx, fmt.Errorf("export the workspace: %w", err))
+		return asked{"export the workspace", "--url", workspaceToken}.failed(ctx, err)
 	}
 	fmt.Printf("%s: %s, %d bytes.\n", e.File, plural(int(summary.Lines), "record"), summary.Bytes)
 	return nil
@@ -95,7 +98,7 @@ func (i workspaceImportCmd) Run() error {
 	at, summary, err := c.Import(ctx, file, i.Workspace, show.lines)
 	show.end()
 	if err != nil {
-		return interrupted(ctx, fmt.Errorf("import %s: %w", i.File, err))
+		return asked{"import " + i.File, "--url", workspaceToken}.failed(ctx, err)
 	}
 	fmt.Printf("Workspace %s has %s of %s.\n", at.OrganizationID, plural(int(summary.Lines), "record"), i.File)
 	return nil

@@ -49,7 +49,7 @@ func (m workspaceMoveCmd) Run() error {
 	moved, err := move.Run(ctx)
 	show.end()
 	if err != nil {
-		return interrupted(ctx, fmt.Errorf("move the workspace: %w", err))
+		return asked{"move the workspace", "--from or --to", operatorsToken}.failed(ctx, err)
 	}
 	if moved.Before {
 		fmt.Printf("Workspace %s was moved before.\n", m.Workspace)

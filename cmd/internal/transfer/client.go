@@ -74,6 +74,9 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
+	if e.Status == http.StatusUnauthorized {
+		return "the service does not accept the token" // the hint is for clients that send headers themselves
+	}
 	text := fmt.Sprintf("the service answered %d: %s %s", e.Status, e.Message, e.Hint)
 	for _, issue := range e.Details.Issues {
 		text += fmt.Sprintf(" %s: %s", issue.Path, issue.Message)
