@@ -51,6 +51,50 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// The names of Go and the targets of make in CONTRIBUTING.md are there.
+func TestDocs_ContributingNamesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(file) != ".go" {
+			return err
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, name := range word.FindAllString(string(source), -1) {
+			names[name] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(string(text), -1) {
+		name := found[1]
+		if target, is := strings.CutPrefix(name, "make "); is {
+			target, _, _ = strings.Cut(target, " ")
+			if !strings.Contains(string(made), "\n"+target+":") {
+				t.Errorf("there is no %s", name)
+			}
+		} else if camel.MatchString(name) && !names[name] {
+			t.Errorf("no Go file has %s", name)
+		}
+	}
+}
+
+var word, camel = regexp.MustCompile(`[A-Za-z_]\w*`), regexp.MustCompile(`^[a-z]+[A-Z]\w*$`)
+
 // The commands of docs/performance.md measure for minutes. They are parsed here and not run.
 func TestDocs_CommandsThatMeasure(t *testing.T) {
 	t.Parallel()
