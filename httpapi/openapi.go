@@ -63,7 +63,7 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		"openapi": "3.1.0",
 		"info": doc{
 			"title": "Switchyard", "version": apiVersion,
-			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema, but under /oauth and /scim, whose standards have their own. Answers from 1,024 bytes on are compressed with zstd or gzip where Accept-Encoding takes that; an ETag names the content, whatever its encoding.",
+			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema, but under /oauth and /scim, whose standards have their own. Answers from 1,024 bytes on are compressed with zstd or gzip where Accept-Encoding takes that; an ETag names the content, whatever its encoding. A parameter of the query has at most 4,096 bytes, and so has a header that an operation reads; a body has at most 1 MiB where its operation says nothing else.",
 			"contact":     contact,
 			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
