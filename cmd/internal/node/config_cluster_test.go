@@ -13,7 +13,7 @@ import (
 
 // sane is a configuration that starts; it never does here.
 func sane() Config {
-	return Config{Data: "data", UserDir: "no\x00directory", HTTP: "127.0.0.1:0", Peer: "127.0.0.1:7947", Gossip: "127.0.0.1:7946", RequestTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}
+	return Config{Data: "data", UserDir: "no\x00directory", HTTP: "127.0.0.1:0", OpenOnboarding: true, Peer: "127.0.0.1:7947", Gossip: "127.0.0.1:7946", RequestTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}
 }
 
 func key(bytes int) string { return base64.StdEncoding.EncodeToString(make([]byte, bytes)) }

@@ -141,6 +141,9 @@ func (c Config) shareWarnings() (w []string) {
 	if c.OpenOnboarding && reached != "" {
 		w = append(w, "anyone who reaches "+reached+" can create workspaces: --onboarding=root closes that")
 	}
+	if !c.OpenOnboarding && c.RootToken == "" {
+		w = append(w, "--onboarding=root without the operator's token: nobody can onboard a workspace; give --root-token-file, or set SWITCHYARD_ROOT_TOKEN")
+	}
 	if loopback(c.HTTP) && c.publicHost() != "" && len(c.Shares.TrustedProxies) == 0 {
 		w = append(w, "--public-url without --trusted-proxies: the proxy's address counts for all clients, so bounds per address are off by default")
 	}

@@ -139,10 +139,29 @@ func TestConfig_Shares(t *testing.T) {
 	}
 }
 
+// Only the operator makes the first workspace with --onboarding=root.
+func TestConfig_WarnsOfOnboardingByNobody(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		token      string
+		open, want bool
+	}{
+		{"", false, true},
+		{"", true, false},
+		{"a-token-of-the-operator", false, false},
+	} {
+		c := sane()
+		c.RootToken, c.OpenOnboarding = row.token, row.open
+		if got := slices.ContainsFunc(c.Warnings(), func(w string) bool { return strings.Contains(w, "--root-token-file") }); got != row.want {
+			t.Errorf("%+v: %q", row, c.Warnings())
+		}
+	}
+}
+
 func TestConfig_WarnsOfOpenOnboarding(t *testing.T) {
 	t.Parallel()
 	warns := func(c *Config) bool {
-		return slices.ContainsFunc(c.Warnings(), func(w string) bool { return strings.Contains(w, "--onboarding=root") })
+		return slices.ContainsFunc(c.Warnings(), func(w string) bool { return strings.Contains(w, "--onboarding=root closes that") })
 	}
 	for _, row := range []struct {
 		http, public string
