@@ -107,7 +107,7 @@ func (ct *committerTest) answerNext(err error) {
 	f.answer <- err
 }
 
-// rows are the keys set by an entry, in order.
+// rowsOf returns the keys set by an entry, in order.
 func rowsOf(t *testing.T, data []byte) (out []string) {
 	t.Helper()
 	kind, _, body, err := splitEntry(data)

@@ -35,7 +35,7 @@ var errNoDirectory = errors.New("the owner of the directory is not known right n
 // relayTimeout bounds one control request of the registry.
 const relayTimeout = 5 * time.Second
 
-// register sends this node's record to the directory's owner. A *permanentError is final.
+// register sends this node's record to the directory's owner. A *membership.PermanentError is final.
 func (r *registry) register(ctx context.Context, self membership.Record) error {
 	id := r.cfg.Identity()
 	request := joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self}

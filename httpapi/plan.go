@@ -75,7 +75,7 @@ const (
 	kindRaw  // json.RawMessage
 )
 
-// shape has the rules for a value.
+// fieldSchema has the rules for a value.
 type fieldSchema struct {
 	kind     kind
 	optional bool // an Opt, which distinguishes absent, null and a value

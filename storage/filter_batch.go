@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 )
 
-// noteBounds on what is noted and not yet applied, in bytes. Beyond the first the
+// Bounds on what is noted and not yet applied, in bytes. Beyond the first the
 // workspace's goroutine applies some of it with each batch, unless lists are read just
 // then; beyond the second the sets are given up.
 const (

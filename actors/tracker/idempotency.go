@@ -24,7 +24,7 @@ func newAnswerKey(token, key string) answerKey {
 
 // answer is the stored part of a reply. Layout, version 1: version, outcome, sealed (1
 // byte each), time in milliseconds (8), fingerprint (32), length of the ETag (1), ETag,
-// body. Version 2 has an eventPart in front of the body. Version 3 has answerParts there.
+// body. Version 2 has an eventPart in front of the body. Version 3 has a list of answerPart there.
 type answer struct {
 	outcome     Outcome
 	sealed      bool

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// newIssueBench returns an issueWorld on a store in memory with a node's options.
+// newIssueBench returns an issueFixture on a store in memory with a node's options.
 func newIssueBench(b *testing.B) *issueFixture {
 	store, err := storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

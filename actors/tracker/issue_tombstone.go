@@ -9,7 +9,7 @@ import (
 
 // The events of a deleted issue stay. An issue is often restricted right after its
 // creation, so its state at an event does not decide who may see the event later: a row
-// of goneTable keeps the issue's last state as long as its events. The row has the
+// of tombstoneTable keeps the issue's last state as long as its events. The row has the
 // flags of the issue's record, its team, and the sequence number of the event of its
 // deletion, which is the last to be swept.
 const tombstoneLen = 1 + 16 + 8

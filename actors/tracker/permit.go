@@ -78,7 +78,7 @@ func permitOperator(f Flow) (Permit, error) {
 	return Permit{basis: basisOperator}, nil
 }
 
-// permitCreation returns the permit to create a workspace; see mayFound.
+// permitCreation returns the permit to create a workspace; see checkCreation.
 func permitCreation(id storage.ID) Permit { return Permit{basis: basisCreation, about: id} }
 
 // permitDeletion returns the permit to remove a workspace; see mayDelete and

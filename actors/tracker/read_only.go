@@ -143,7 +143,7 @@ func (l *WriteBuffer) mayChange(req *Request) error {
 	return &refusal
 }
 
-// isWritable returns an error if the workspace is read-only. Workflows that change only the
+// isWritableOp fails if the workspace is read-only. Workflows that change only the
 // directory for their workspace ask for it.
 var isWritableOp = NewQuery[None, None]("IsWritable", "Check that a workspace is not read-only", Needs{}, func(v *View, _ *None) (Reply, error) {
 	return Reply{Outcome: NoContent}, v.isWritable()

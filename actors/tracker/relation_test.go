@@ -55,7 +55,7 @@ func (w *issueFixture) titled(all ...string) (ids []IssueID) {
 	return ids
 }
 
-// open returns the number of an issue's open blockers, as it is stored.
+// openBlockers returns the number of an issue's open blockers, as it is stored.
 func (w *issueFixture) openBlockers(issue IssueID) uint64 {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)

@@ -99,7 +99,7 @@ func (w *issueFixture) indexAnew() {
 	w.indexAll()
 }
 
-// segments reads the manifest.
+// manifest reads the manifest of the search index.
 func (w *issueFixture) manifest() storage.Manifest {
 	w.Helper()
 	v := View{View: storage.NewView(w.db, 1, w.workspace)}

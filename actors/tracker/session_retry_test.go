@@ -30,7 +30,7 @@ func (f *agentFixture) ends(id SessionID) (ends []string) {
 	return ends
 }
 
-// failed reports a failure with the lane of a claim.
+// fail reports a failure with the lane of a claim.
 func (f *agentFixture) fail(c ClaimedSession, reason string) ShownSession {
 	f.Helper()
 	in := &ReportSessionIn{ID: c.Session.ID, Status: Some(SessionFailed), FailureReason: Some(reason)}

@@ -20,7 +20,7 @@ func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
 }
 
 // creationRights are the result of the check of rights to create a workspace: the
-// permit, and the future owner. Only mayFound makes them.
+// permit, and the future owner. Only checkCreation makes them.
 type creationRights struct {
 	permitted bool
 	owner     UserID // empty for a new user

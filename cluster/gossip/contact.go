@@ -37,7 +37,7 @@ const (
 type ContactResult struct {
 	Addr    string
 	Outcome ContactOutcome
-	Cluster string // set for contactOtherCluster
+	Cluster string // set for ContactOtherCluster
 	err     error
 }
 

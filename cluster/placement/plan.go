@@ -44,8 +44,8 @@ type State struct {
 	SmallMoves   int           // small shards that may move at the same time, see MinSmallMoves
 	Members      []Member
 	Reports      map[string][]GroupReport // of the members that answered
-	Droppable    map[Replica]bool         // orphans that are older than orphanGrace
-	Lost         map[Replica]bool         // lost replicas that are older than lostGrace
+	Droppable    map[Replica]bool         // orphans that are older than OrphanGrace
+	Lost         map[Replica]bool         // lost replicas that are older than LostGrace
 }
 
 // Member is what the registry and gossip know of a member.

@@ -237,7 +237,7 @@ func (w *matrixWorld) try(t *testing.T, c matrixCaller, op *matrixOp, k issueKin
 }
 
 // unlisted are the operations that are in no row: those about no workspace, and the
-// end of this one. Scripts, TestConsoleSession and TestDeleteWorkspace_Callers cover them.
+// end of this one. Scripts, TestConsoleSession_* and TestDeleteWorkspace_Callers cover them.
 var unlisted = []string{
 	"GET /workspaces", "POST /workspaces", "POST /workspaces/onboard", "GET /workspaces/slug/{slug}", "DELETE /workspaces/{organizationId}",
 	"POST /console/session", "GET /console/session", "DELETE /console/session",
