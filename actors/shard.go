@@ -32,7 +32,6 @@ type shard struct {
 
 // handle refers to the actor of an active workspace.
 type handle struct {
-	engine    *Engine
 	shard     *shard
 	workspace storage.ID
 	epoch     uint64
@@ -209,7 +208,7 @@ func (s *shard) activate(workspace storage.ID) (*handle, error) {
 		e.stats.refused[refusedNotOwner].Add(1)
 		return nil, errNotServed()
 	}
-	h := &handle{engine: e, shard: s, workspace: workspace, epoch: s.epoch}
+	h := &handle{shard: s, workspace: workspace, epoch: s.epoch}
 	// The library's own limit on restarts would stop the actor with its mailbox
 	// unread; this strategy always restarts it.
 	h.pid = e.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &workspaceActor{engine: e, h: h} },

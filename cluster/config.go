@@ -6,7 +6,6 @@ import (
 	"net"
 	"time"
 
-	"switchyard/cluster/gossip"
 	"switchyard/storage"
 )
 
@@ -101,8 +100,6 @@ const (
 	MaxShards = 1024
 	// DefaultReplaceAfter is the default of Config.ReplaceAfter.
 	DefaultReplaceAfter = 5 * time.Minute
-	// DefaultGossipPort is the port of a Config.Join address without one.
-	DefaultGossipPort = gossip.DefaultPort
 )
 
 // electionTimeout is how long a follower waits for its leader before it stands for election. A read

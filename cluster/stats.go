@@ -4,23 +4,18 @@ import "switchyard/storage"
 
 // Stats shows a shard on this node.
 type Stats struct {
-	Leader string // the leading node; empty if unknown
 	Term   uint64
 	Epoch  uint64 // epoch in which this node owns the shard; 0 if it does not
-	Voters int
-	Failed error // why this node stopped serving the shard; nil while it may
-	Stuck  bool  // entries wait for this node's disk
-	NoRoom bool  // this node owns the shard, and too few voters follow and have room for changes
+	Failed error  // why this node stopped serving the shard; nil while it may
+	Stuck  bool   // entries wait for this node's disk
+	NoRoom bool   // this node owns the shard, and too few voters follow and have room for changes
 
-	FirstIndex    uint64 // oldest entry kept
-	LastIndex     uint64 // newest entry
-	Committed     uint64 // newest entry known to be on a quorum
-	Applied       uint64 // newest entry in the state
-	PendingBytes  int64  // log since the last snapshot
-	Entries       uint64 // proposed since the start
-	Batches       uint64 // batches merged into those entries
-	QueuedBatches int    // waiting to be proposed
-	QueuedBytes   int
+	FirstIndex   uint64 // oldest entry kept
+	LastIndex    uint64 // newest entry
+	Applied      uint64 // newest entry in the state
+	PendingBytes int64  // log since the last snapshot
+	Entries      uint64 // proposed since the start
+	Batches      uint64 // batches merged into those entries
 }
 
 // ShardStats returns the state of a shard on this node, or the zero Stats if the node has no
@@ -36,14 +31,11 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 		}
 		return Stats{}
 	}
-	_, leader := g.raft.LeaderWithID()
 	s := Stats{
-		Leader:       string(leader),
 		Term:         g.raft.CurrentTerm(),
 		Epoch:        g.epoch.Load(),
 		Stuck:        g.stuck.Load(),
 		NoRoom:       !n.HasRoom(shard),
-		Committed:    g.raft.CommitIndex(),
 		Applied:      g.machine.applied.Load(),
 		PendingBytes: g.machine.pending.Load(),
 		Entries:      g.commit.entries.Load(),
@@ -53,9 +45,5 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 		s.Failed = *failed
 	}
 	s.FirstIndex, s.LastIndex = g.log.Bounds()
-	s.QueuedBatches, s.QueuedBytes = g.commit.queued()
-	if voters, _, err := g.members(); err == nil {
-		s.Voters = len(voters)
-	}
 	return s
 }

@@ -81,13 +81,13 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 			if !hasMoved(err) {
 				return t.x.finalError(err)
 			}
-			t.unserved(s.now(), err)
+			t.unserved(s.now())
 		case node != "":
 			if t.send(node) {
 				return nil
 			}
 		default:
-			t.unserved(s.now(), nil)
+			t.unserved(s.now())
 		}
 		if err := t.wait(changed); err != nil {
 			return err
@@ -154,7 +154,6 @@ type forwarding struct {
 	pause time.Duration
 	again bool  // ask again without waiting
 	final error // no further try may be made
-	why   error // the last refusal
 }
 
 // reset makes it ready for another request.
@@ -163,17 +162,14 @@ func (t *forwarding) reset() {
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
 	t.server, t.x, t.built, t.introduced, t.due, t.asked, t.waits = nil, nil, false, false, time.Time{}, false, 0
-	t.again, t.final, t.why = false, nil, nil
+	t.again, t.final = false, nil
 	s.forwardings.Put(t)
 }
 
 // unserved notes that nobody serves the workspace, or gave a sign of it, since missing.
-func (t *forwarding) unserved(missing time.Time, err error) {
+func (t *forwarding) unserved(missing time.Time) {
 	if t.due.IsZero() {
 		t.due = t.server.cfg.Placement.OwnerDue(t.workspace, missing)
-	}
-	if err != nil {
-		t.why = err
 	}
 }
 
@@ -289,7 +285,7 @@ func (t *forwarding) send(node string) bool {
 	conn, err := s.pools.get(node, t.deadline(), t.repeats())
 	if err != nil {
 		s.metrics.forwarded("not_sent")
-		t.unserved(dialed, err) // a node that is paused takes the connection, and says nothing on it
+		t.unserved(dialed) // a node that is paused takes the connection, and says nothing on it
 		return false
 	}
 	kept := !conn.used.IsZero()
@@ -325,7 +321,7 @@ func (t *forwarding) send(node string) bool {
 		x.ctx.Response.Reset()
 		if !began {
 			s.metrics.forwarded("not_sent")
-			t.unserved(s.now(), err)
+			t.unserved(s.now())
 			t.again = kept
 			return false
 		}
@@ -356,7 +352,7 @@ func (t *forwarding) send(node string) bool {
 		x.ctx.Response.Reset()
 		x.looked = true
 		s.metrics.forwarded("moved")
-		t.unserved(s.now(), nil)
+		t.unserved(s.now())
 		return false
 	}
 	unadmitted := len(header.Peek(headerUnadmitted)) > 0
@@ -381,7 +377,7 @@ func (t *forwarding) send(node string) bool {
 // repeated, anything else is answered now. A kept connection may have ended long ago. If it has,
 // a read is repeated at once; if a new one ends, or the time is up, the node is in trouble and gets a pause.
 func (t *forwarding) lost(kept bool) {
-	t.unserved(t.server.now(), nil)
+	t.unserved(t.server.now())
 	switch {
 	case t.server.onlyReads(t.x):
 		t.again = kept && t.server.now().Add(deadlineSlack).Before(t.deadline())

@@ -101,7 +101,7 @@ func argumentsPlan(spec toolSpec) (*inputSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := &object{typ: op.In, byName: map[string]*field{}}
+	body := &object{byName: map[string]*field{}}
 	for _, f := range p.query {
 		if err := body.add(f); err != nil {
 			return nil, err

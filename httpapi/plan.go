@@ -102,7 +102,6 @@ type bound struct {
 
 // object is a JSON object with known properties.
 type object struct {
-	typ    reflect.Type
 	fields []*field
 	byName map[string]*field
 	// whole is the field that keeps the object as it is written; nil for none.
@@ -150,7 +149,7 @@ func newPlan(op *tracker.Op, params []string) (*inputSchema, error) {
 	if op.In.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("input %v is not a struct", op.In)
 	}
-	body := &object{typ: op.In, byName: map[string]*field{}}
+	body := &object{byName: map[string]*field{}}
 	if err := p.collect(op.In, nil, body); err != nil {
 		return nil, err
 	}
@@ -393,7 +392,7 @@ func newShape(t reflect.Type) (*fieldSchema, error) {
 
 // newObject is the plan of a nested struct.
 func newObject(t reflect.Type) (*object, error) {
-	nested, o := &inputSchema{}, &object{typ: t, byName: map[string]*field{}}
+	nested, o := &inputSchema{}, &object{byName: map[string]*field{}}
 	if err := nested.collect(t, nil, o); err != nil {
 		return nil, err
 	}

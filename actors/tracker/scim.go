@@ -15,10 +15,9 @@ import (
 
 // The URNs of SCIM's schemas and messages.
 const (
-	scimUserURN       = "urn:ietf:params:scim:schemas:core:2.0:User"
-	scimGroupURN      = "urn:ietf:params:scim:schemas:core:2.0:Group"
-	scimEnterpriseURN = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
-	scimListURN       = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+	scimUserURN  = "urn:ietf:params:scim:schemas:core:2.0:User"
+	scimGroupURN = "urn:ietf:params:scim:schemas:core:2.0:Group"
+	scimListURN  = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 )
 
 // The scimTypes of RFC 7644, table 9, that are used.

@@ -13,7 +13,6 @@ type fixtureFlow struct {
 	request Request
 	// before is called in front of each step, which fails with its error.
 	before func(op *Op) error
-	steps  int
 }
 
 func (f *fixtureFlow) Request() *Request       { return &f.request }
@@ -37,7 +36,6 @@ func (f *fixtureFlow) Command(permit Permit, _ storage.ID, op *Op, in any) (Repl
 }
 
 func (f *fixtureFlow) step(op *Op, in any) (Reply, error) {
-	f.steps++
 	if f.before != nil {
 		if err := f.before(op); err != nil {
 			return Reply{}, err

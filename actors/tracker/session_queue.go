@@ -93,7 +93,6 @@ func (v *View) activeSessions(issue storage.ID) (keys [][]byte, err error) {
 
 // queuedEntry is an entry of the claim queue, with encoded strings.
 type queuedEntry struct {
-	urgency         byte
 	session, issue  storage.ID
 	agent, provider []byte
 }

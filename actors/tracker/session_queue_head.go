@@ -107,7 +107,6 @@ func (tx *Tx) walkUrgency(agent string, urgency byte, from []byte, fn func(e *qu
 		if err != nil {
 			return false, err
 		}
-		e.urgency = urgency
 		if agent != "" {
 			e.agent = start
 		}

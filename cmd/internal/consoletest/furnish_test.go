@@ -14,7 +14,6 @@ import (
 type furnished struct {
 	*service
 	issue, cycle, agent, session string // ids
-	ada                          string // a member's token
 }
 
 const longDescription = `Customers in **three time zones** see *another day* than the one they chose.
@@ -41,7 +40,7 @@ func furnish(ctx context.Context, t testing.TB, s *service) *furnished {
 		return s.send(ctx, "POST", path, body)["id"].(string)
 	}
 
-	f.ada = s.member(ctx, "Ada", "member", "write")
+	s.member(ctx, "Ada", "member", "write")
 	ada := f.memberID(ctx, "Ada")
 	s.member(ctx, "Ben", "guest", "read")
 	bug := add("/labels", object{"name": "bug", "color": "#c0392b"})

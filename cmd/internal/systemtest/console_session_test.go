@@ -18,13 +18,12 @@ type consoleWorld struct {
 	*Client // the workspace's owner
 	url     string
 	path    string
-	slug    string
 }
 
 func newConsoleWorld(t *testing.T, slug string, change func(*node.Config)) *consoleWorld {
 	t.Helper()
 	n := inProcess(t, change)
-	w := &consoleWorld{url: "http://" + n.HTTPAddr(), slug: slug}
+	w := &consoleWorld{url: "http://" + n.HTTPAddr()}
 	w.Client = NewClient(w.url, "", 2)
 	o, err := w.Onboard(t.Context(), slug, slug)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 // matrixWorld is a workspace with its people, and an issue of each kind.
 type matrixWorld struct {
-	t         *testing.T
 	admin     *Client
 	workspace string
 	ids       map[string]string // of roles and teams
@@ -88,7 +87,7 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &matrixWorld{t: t, admin: NewClient(base, home.Token.Token, 4), workspace: home.Workspace.ID, fixtures: map[string]fixture{}}
+	w := &matrixWorld{admin: NewClient(base, home.Token.Token, 4), workspace: home.Workspace.ID, fixtures: map[string]fixture{}}
 	owner := w.do(t, "GET", "", nil, 200)["ownerId"].(string)
 	w.ids = map[string]string{"owner": owner, "agent": "bot", "somebody": "somebody"}
 	for _, role := range []string{"admin", "member", "guest"} {

@@ -24,7 +24,6 @@ type streamFixture struct {
 	stop  func()
 	admin *Client
 	id    string
-	team  string // the default one
 }
 
 func newStreamFixture(t *testing.T) *streamFixture {
@@ -36,7 +35,7 @@ func newStreamFixture(t *testing.T) *streamFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.admin, h.id, h.team = NewClient(base, home.Token.Token, 4), home.Workspace.ID, home.Workspace.DefaultTeamID
+	h.admin, h.id = NewClient(base, home.Token.Token, 4), home.Workspace.ID
 	return h
 }
 
