@@ -70,7 +70,7 @@ func (n *Node) operate(ctx context.Context, request operateRequest) error {
 		return &RefusedError{errNoPeerPort.Error()}
 	}
 	for {
-		owner, _, changed := n.ownerOf(0)
+		owner, changed := n.ownerOf(0)
 		err := errNoDirectory
 		switch owner {
 		case "":
@@ -191,7 +191,7 @@ func (n *Node) IsMember(name string) bool {
 // that is this node, and a channel that is closed when the answer changes. It is called for every
 // request.
 func (n *Node) ShardOwner(shard storage.Shard) (node string, here bool, changed <-chan struct{}) {
-	node, _, changed = n.ownerOf(shard)
+	node, changed = n.ownerOf(shard)
 	return node, node == n.id.Node, changed
 }
 
@@ -262,7 +262,7 @@ func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]by
 		return nil, errNotOwner
 	}
 	for {
-		owner, _, changed := n.ownerOf(shard)
+		owner, changed := n.ownerOf(shard)
 		err := error(errNotOwner)
 		if owner != "" && owner != n.id.Node {
 			var answer []byte

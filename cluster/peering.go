@@ -79,7 +79,7 @@ func newPeering(n *Node) (l *peering, err error) {
 	l.port = newPeerPort(pc)
 	if l.registry, err = newRegistry(registryConfig{
 		Identity: l.identity, Self: l.record, Directory: ownDirectory{n}, Formats: n.formats,
-		Owner: func() string { node, _, _ := n.ownerOf(0); return node },
+		Owner: func() string { node, _ := n.ownerOf(0); return node },
 		Calls: l.port, Raft: cfg.Store.Raft(),
 		IsReachable: n.isReachable, IsDown: l.isDown,
 		Now: cfg.Clock, Logger: n.logger, Fatal: n.fail,
@@ -296,13 +296,15 @@ func (l *peering) directoryGained() {
 
 func (l *peering) directoryLost() { l.rebalancer.lost() }
 
-// ownerOf returns the node that owns a shard.
-func (n *Node) ownerOf(shard storage.Shard) (node string, epoch uint64, changed <-chan struct{}) {
+// ownerOf returns the node that owns a shard (empty if no reachable owner is known), and a channel
+// that is closed when the answer changes.
+func (n *Node) ownerOf(shard storage.Shard) (node string, changed <-chan struct{}) {
 	m := n.owners.Load()
 	if m == nil {
-		return "", 0, nil
+		return "", nil
 	}
-	return m.owner(shard)
+	node, _, changed = m.owner(shard)
+	return node, changed
 }
 
 // unownedSince returns since when no owner of a shard is known that answers, or the zero time if

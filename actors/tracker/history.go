@@ -57,16 +57,16 @@ func appendSized[S ~string | ~[]byte](b []byte, s S) []byte {
 }
 
 // forgetHistory removes the history of an issue, in one step of any length.
-func (tx *Tx) forgetHistory(issue storage.ID) (more bool, err error) {
+func (tx *Tx) forgetHistory(issue storage.ID) error {
 	// Most deleted issues have none, and a range deletion of no rows costs reads.
 	there, err := tx.Has(historyTable, issue[:])
 	if err == nil && there {
 		err = tx.Writer().DeleteRows(historyTable, issue[:])
 	}
 	if err != nil {
-		return false, fmt.Errorf("remove an issue's history: %w", err)
+		return fmt.Errorf("remove an issue's history: %w", err)
 	}
-	return false, nil
+	return nil
 }
 
 var errHistory = fmt.Errorf("%w: history", storage.ErrFormat)

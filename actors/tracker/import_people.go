@@ -117,8 +117,7 @@ func lookAtTeamMember(im *importing, m *TeamMember) error {
 	if m.UserID == "" || isLonger(string(m.UserID), 255) {
 		return im.refuse("data.userId must have 1 to 255 characters.")
 	}
-	_, err := im.needTeam(m.TeamID)
-	return err
+	return im.needTeam(m.TeamID)
 }
 
 func lookAtSCIMUser(im *importing, u *scimUser) error {
@@ -133,8 +132,7 @@ func lookAtSCIMUser(im *importing, u *scimUser) error {
 }
 
 func lookAtSCIMGroup(im *importing, g *scimGroup) error {
-	_, err := im.needTeam(g.ID)
-	return err
+	return im.needTeam(g.ID)
 }
 
 // noSecret returns a hash that no secret has: that of random bytes which nobody gets.

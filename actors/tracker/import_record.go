@@ -329,13 +329,13 @@ func (im *importing) meetAwaiting(t *Issue) error {
 }
 
 // needTeam refuses a line whose team is not there.
-func (im *importing) needTeam(id TeamID) (storage.ID, error) {
+func (im *importing) needTeam(id TeamID) error {
 	raw, _ := storage.ParseID(id)
 	there, err := im.tx.Has(teamTable, storage.Key(nil).DescID(raw))
 	if err == nil && !there {
 		err = im.refuse("There is no team %s before this line.", id)
 	}
-	return raw, err
+	return err
 }
 
 // awaitTeam returns the team of an issue, and notes a team that is not there yet. An issue can be

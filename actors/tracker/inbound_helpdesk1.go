@@ -234,7 +234,7 @@ var receiveHelpdeskOp = NewCommand[receiveHelpdeskIn, InboundAnswer]("ReceiveHel
 		}
 		t := row.Value
 		if t.Status = TicketClosed; t.Status != row.Value.Status {
-			if _, err := tx.updateTicket(row, &t); err != nil {
+			if err := tx.updateTicket(row, &t); err != nil {
 				return Reply{}, err
 			}
 		}

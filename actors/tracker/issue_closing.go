@@ -155,10 +155,10 @@ func closedState(t *Issue) byte {
 
 // checkClosing checks that it is known of a closed issue, and of no other, when it was
 // closed.
-func checkClosing(v *storage.View, pk []byte, t *Issue, report func(string, ...any)) error {
+func checkClosing(v *storage.View, pk []byte, t *Issue, report func(string, ...any)) {
 	row, err := closings.Get(v, pk)
 	if err != nil {
-		return nil // the table's own check reports it
+		return // the table's own check reports it
 	}
 	switch state := closedState(t); {
 	case t.ArchivedAt != nil && state == notClosed:
@@ -170,7 +170,6 @@ func checkClosing(v *storage.View, pk []byte, t *Issue, report func(string, ...a
 	case row != nil && row.Value.Pull != nil && state != closedArchived:
 		report("its note of the closing has a pull request, and it is not archived")
 	}
-	return nil
 }
 
 // checkClosings checks that no note of a closing is about an issue that is not there.

@@ -153,7 +153,7 @@ func (tx *Tx) searchEffect(w *issueWrite) error {
 func (tx *Tx) historyEffect(w *issueWrite) (err error) {
 	switch {
 	case w.new == nil:
-		_, err = tx.forgetHistory(w.old.Value.id())
+		err = tx.forgetHistory(w.old.Value.id())
 	case w.old != nil:
 		w.event, err = tx.keepHistory(w.new.Value.id(), w.changes)
 	}

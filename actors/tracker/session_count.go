@@ -26,9 +26,10 @@ func (tx *Tx) tallied(kind aggregateKind, text string) (amount, error) {
 	return c.now, nil
 }
 
-// addToQueueCount adds to the first two numbers of a row.
-func (tx *Tx) addToQueueCount(kind aggregateKind, text string, n, sum int) error {
-	return tx.queueCountAll(kind, text, n, sum, 0)
+// countKey adds to the numbers of sessions that hold a concurrency key, and that are parked
+// under it.
+func (tx *Tx) countKey(key string, held, parked int) error {
+	return tx.queueCountAll(queueCountKey, key, held, parked, 0)
 }
 
 // queueCountAll adds to the numbers of a row. None may become negative.

@@ -187,12 +187,12 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 	from, to := parkedKey(old), parkedKey(s)
 	if from != to {
 		if from != "" {
-			if err := tx.addToQueueCount(queueCountKey, from, 0, -1); err != nil {
+			if err := tx.countKey(from, 0, -1); err != nil {
 				return err
 			}
 		}
 		if to != "" {
-			if err := tx.addToQueueCount(queueCountKey, to, 0, 1); err != nil {
+			if err := tx.countKey(to, 0, 1); err != nil {
 				return err
 			}
 		}
@@ -200,7 +200,7 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 	if old != nil && len(old.ConcurrencyKeys) > 0 {
 		for _, key := range old.ConcurrencyKeys {
 			if old.engaged() && (s == nil || !s.engaged()) {
-				if err := tx.addToQueueCount(queueCountKey, key, -1, 0); err != nil {
+				if err := tx.countKey(key, -1, 0); err != nil {
 					return err
 				}
 				tx.keys.freed = append(tx.keys.freed, freedPlace{key: key, all: true})
@@ -215,7 +215,7 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 	}
 	for _, key := range s.ConcurrencyKeys {
 		if s.engaged() && (old == nil || !old.engaged()) {
-			if err := tx.addToQueueCount(queueCountKey, key, 1, 0); err != nil {
+			if err := tx.countKey(key, 1, 0); err != nil {
 				return err
 			}
 			tx.keys.full = append(tx.keys.full, key)

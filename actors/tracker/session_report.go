@@ -105,10 +105,7 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	assign(&s.Branch, &in.Branch)
 	assign(&s.PRURL, &in.PRURL)
 	assign(&s.PRState, &in.PRState)
-	status := in.Status.Or(s.Status)
-	if status, err = c.output(in, status); err != nil {
-		return Reply{}, err
-	}
+	status := c.output(in, in.Status.Or(s.Status))
 	if err := c.setPlan(&in.Plan); err != nil {
 		return Reply{}, err
 	}
@@ -168,7 +165,7 @@ func (c *sessionChange) reported(in *ReportSessionIn, status SessionStatus, hash
 // output checks the final output against the session's schema, if it has one, stores
 // it, and returns the session's status: a session that would be completed fails if its
 // output does not fit (Decision 34).
-func (c *sessionChange) output(in *ReportSessionIn, status SessionStatus) (SessionStatus, error) {
+func (c *sessionChange) output(in *ReportSessionIn, status SessionStatus) SessionStatus {
 	s := &c.s
 	value := in.StructuredResult
 	if isNull(value) {
@@ -181,29 +178,29 @@ func (c *sessionChange) output(in *ReportSessionIn, status SessionStatus) (Sessi
 		if value != nil {
 			s.StructuredResult = value
 		}
-		return status, nil
+		return status
 	}
 	if value == nil {
 		if status != SessionCompleted || !isNull(s.StructuredResult) {
-			return status, nil
+			return status
 		}
 		if in.StructuredResult != nil && len(c.tx.checkResult(s.ResultSchema, in.StructuredResult)) == 0 {
 			s.ResultSchemaErrors = nil // null was sent, and fits
-			return status, nil
+			return status
 		}
 		errs := []string{"There is no output: report structuredResult, or a result that is JSON."}
 		s.ResultSchemaErrors = &errs
-		return SessionFailed, nil
+		return SessionFailed
 	}
 	if errs := c.tx.checkResult(s.ResultSchema, value); len(errs) > 0 {
 		s.StructuredResult, s.ResultSchemaErrors = nil, &errs
 		if status == SessionCompleted {
 			status = SessionFailed
 		}
-		return status, nil
+		return status
 	}
 	s.StructuredResult, s.ResultSchemaErrors = value, nil
-	return status, nil
+	return status
 }
 
 // hash returns the hash by which a repeat of the final report is recognized.

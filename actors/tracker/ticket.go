@@ -95,10 +95,9 @@ func threadKey(k storage.Key, source, thread string) storage.Key {
 // deals, and what providers send.
 var toAll = storage.Header{Version: 1}
 
-// updateTicket stores the new value of a ticket and returns its JSON. The event of a
-// message covers the changes that the message makes; any other change has an event of its
-// own.
-func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) {
+// updateTicket stores the new value of a ticket. The event of a message covers the changes
+// that the message makes; any other change has an event of its own.
+func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) error {
 	var list changes
 	note(&list, "status", &old.Value.Status, &t.Status)
 	note(&list, "assigneeId", old.Value.AssigneeID, t.AssigneeID)
@@ -108,12 +107,12 @@ func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) 
 	}
 	body, err := tickets.Update(tx, old, t)
 	if err != nil {
-		return nil, fmt.Errorf("store a ticket: %w", err)
+		return fmt.Errorf("store a ticket: %w", err)
 	}
 	if len(list) > 0 {
-		err = tx.Emit(eventTicketUpdated, toAll, body, list)
+		return tx.Emit(eventTicketUpdated, toAll, body, list)
 	}
-	return body, err
+	return nil
 }
 
 // hidesIssue reports whether a ticket has an issue that the caller may not see.
@@ -161,7 +160,7 @@ func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], work *workBudget) (more b
 		}
 		alone := row.Value
 		alone.IssueID = nil
-		if _, err := tx.updateTicket(row, &alone); err != nil {
+		if err := tx.updateTicket(row, &alone); err != nil {
 			return false, err
 		}
 	}

@@ -55,8 +55,7 @@ func createTicketIssue(tx *Tx, in *TicketIssueIn) (Reply, error) {
 	}
 	t := row.Value
 	t.IssueID = &made.ID
-	_, err = tx.updateTicket(row, &t)
-	return reply, err
+	return reply, tx.updateTicket(row, &t)
 }
 
 // fromTicket fills in the title and description from the ticket.

@@ -101,7 +101,7 @@ func (tx *Tx) addMessage(row *storage.Row[Ticket], m *TicketMessage, status Tick
 	}
 	t.MessageCount++
 	t.Status, t.LastMessageAt = status, m.CreatedAt
-	if _, err := tx.updateTicket(row, &t); err != nil {
+	if err := tx.updateTicket(row, &t); err != nil {
 		return nil, nil, err
 	}
 	next := *row

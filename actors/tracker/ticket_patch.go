@@ -30,7 +30,7 @@ func patchTicket(tx *Tx, in *PatchTicketIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if !reflect.DeepEqual(t, row.Value) {
-		if _, err := tx.updateTicket(row, &t); err != nil {
+		if err := tx.updateTicket(row, &t); err != nil {
 			return Reply{}, err
 		}
 	}

@@ -29,7 +29,7 @@ type openedSegment struct {
 // openSegment reads all of a segment, and then proves it, before any entry is used.
 func (a *Archive) openSegment(ctx context.Context, s *segment) (*openedSegment, error) {
 	var content bytes.Buffer
-	if _, err := a.readSegment(ctx, s, &content); err != nil {
+	if err := a.readSegment(ctx, s, &content); err != nil {
 		return nil, err
 	}
 	o := &openedSegment{segment: *s, in: bufio.NewReader(s2.NewReader(&content)), next: s.first}

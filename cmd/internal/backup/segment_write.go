@@ -118,7 +118,7 @@ func (d *segmentDraft) keep(ctx context.Context, until time.Time, format storage
 	if err := d.out.draft.Keep(ctx, s.name()); err != nil {
 		return 0, err
 	}
-	if _, err := d.to.readSegment(ctx, &s, io.Discard); err != nil {
+	if err := d.to.readSegment(ctx, &s, io.Discard); err != nil {
 		return 0, errors.Join(err, d.to.place.Remove(context.WithoutCancel(ctx), s.name()))
 	}
 	return d.size, nil
@@ -131,30 +131,31 @@ func (d *segmentDraft) discard() error {
 }
 
 // readSegment writes the compressed content of a segment to out, and compares its sum with the name's.
-func (a *Archive) readSegment(ctx context.Context, s *segment, out io.Writer) (n int64, err error) {
+func (a *Archive) readSegment(ctx context.Context, s *segment, out io.Writer) error {
 	in, err := a.place.Open(ctx, s.name())
 	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", s.name(), err)
+		return fmt.Errorf("read %s: %w", s.name(), err)
 	}
 	defer func() { _ = in.Close() }()
 	from := &source{r: in, ctx: ctx}
 	content, err := a.unsealed(from)
 	sum := sha256.New()
+	var n int64
 	if err == nil {
 		n, err = io.Copy(io.MultiWriter(out, sum), io.LimitReader(content, maxSegment+1))
 	}
 	switch {
 	case from.failed != nil:
-		return 0, fmt.Errorf("read %s: %w", s.name(), from.failed)
+		return fmt.Errorf("read %s: %w", s.name(), from.failed)
 	case err == nil && n > maxSegment:
 		err = errors.New("it is too large")
 	case err == nil && a.sumName(hex.EncodeToString(sum.Sum(nil))) != s.sum:
 		err = errors.New("its content is not that of its name")
 	}
 	if err != nil {
-		return 0, s.damaged(err)
+		return s.damaged(err)
 	}
-	return n, nil
+	return nil
 }
 
 // errDamaged is the error of a segment whose content is not as it was written, or not for the key.
