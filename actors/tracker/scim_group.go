@@ -58,20 +58,7 @@ func (v *View) scimGroupRow(id TeamID) (*storage.Row[scimGroup], error) {
 
 // scimGroupsBy returns the provisioned groups with an entry in the index.
 func (v *View) scimGroupsBy(kind, value string) ([]*storage.Row[scimGroup], error) {
-	var rows []*storage.Row[scimGroup]
-	prefix := storage.Key(nil).Str(kind).Str(value)
-	err := v.Rows(scimGroupBy, prefix, nil, func(fields, _ []byte) (bool, error) {
-		row, err := scimGroups.Get(v, fields[len(prefix):])
-		if err == nil && row == nil {
-			err = fmt.Errorf("%w: an index entry names a provisioned group that is not there", storage.ErrFormat)
-		}
-		rows = append(rows, row)
-		return true, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look up provisioned groups: %w", err)
-	}
-	return rows, nil
+	return scimRowsBy(v, &scimGroups, scimGroupBy, "group", kind, value)
 }
 
 // freeDisplayName returns CONFLICT if another group has the displayName, by which

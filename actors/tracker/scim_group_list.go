@@ -23,32 +23,10 @@ func listSCIMGroups(v *View, in *SCIMListIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	var rows []*storage.Row[scimGroup]
-	narrowed := false
-	for i := range terms {
-		switch t := &terms[i]; t.attribute {
-		case "id":
-			row, err := v.scimGroupRow(TeamID(t.value))
-			if err != nil {
-				return Reply{}, err
-			}
-			if rows = nil; row != nil {
-				rows = append(rows, row)
-			}
-			narrowed = true
-		case "displayname":
-			rows, err = v.scimGroupsBy(scimByName, foldName(t.value))
-			narrowed = true
-		case "externalid":
-			rows, err = v.scimGroupsBy(scimByExternal, t.value)
-			narrowed = true
-		}
-		if err != nil {
-			return Reply{}, err
-		}
-		if narrowed {
-			break
-		}
+	byID := func(id string) (*storage.Row[scimGroup], error) { return v.scimGroupRow(TeamID(id)) }
+	rows, narrowed, err := narrowSCIM(terms, "displayname", byID, v.scimGroupsBy)
+	if err != nil {
+		return Reply{}, err
 	}
 	p := newSCIMPage(in)
 	members := in.shows("members")

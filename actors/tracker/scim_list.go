@@ -69,6 +69,48 @@ func (p *scimPage) reply() (Reply, error) {
 	})
 }
 
+// scimRowsBy returns the provisioned users or groups with an entry in their index, in the
+// order of their ids. noun names one of them.
+func scimRowsBy[T any](v *View, table *storage.Table[T], index storage.TableID, noun, kind, value string) ([]*storage.Row[T], error) {
+	var rows []*storage.Row[T]
+	prefix := storage.Key(nil).Str(kind).Str(value)
+	err := v.Rows(index, prefix, nil, func(fields, _ []byte) (bool, error) {
+		row, err := table.Get(v, fields[len(prefix):])
+		if err == nil && row == nil {
+			err = fmt.Errorf("%w: an index entry names a provisioned %s that is not there", storage.ErrFormat, noun)
+		}
+		rows = append(rows, row)
+		return true, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up provisioned %ss: %w", noun, err)
+	}
+	return rows, nil
+}
+
+// narrowSCIM returns the records that the first of the terms with an index finds. narrowed
+// is false if no term has one. name is the attribute by which scimByName finds records.
+func narrowSCIM[T any](terms []scimTerm, name string, byID func(id string) (*storage.Row[T], error),
+	by func(kind, value string) ([]*storage.Row[T], error)) (rows []*storage.Row[T], narrowed bool, err error) {
+	for i := range terms {
+		switch t := &terms[i]; t.attribute {
+		case "id":
+			row, err := byID(t.value)
+			if err != nil || row == nil {
+				return nil, true, err
+			}
+			return []*storage.Row[T]{row}, true, nil
+		case name:
+			rows, err = by(scimByName, foldName(t.value))
+			return rows, true, err
+		case "externalid":
+			rows, err = by(scimByExternal, t.value)
+			return rows, true, err
+		}
+	}
+	return nil, false, nil
+}
+
 // listSCIM answers with the records of a table that satisfy the terms, in the order of
 // their keys. Without terms the counter of the table's records has the total.
 func listSCIM[T any](v *View, p *scimPage, table *storage.Table[T], terms []scimTerm, rows []*storage.Row[T], narrowed bool,

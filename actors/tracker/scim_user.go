@@ -87,20 +87,7 @@ func (v *View) scimUserRow(id UserID) (*storage.Row[scimUser], error) {
 // scimUsersBy returns the provisioned users with an entry in the index, in the order of
 // their ids.
 func (v *View) scimUsersBy(kind, value string) ([]*storage.Row[scimUser], error) {
-	var rows []*storage.Row[scimUser]
-	prefix := storage.Key(nil).Str(kind).Str(value)
-	err := v.Rows(scimUserBy, prefix, nil, func(fields, _ []byte) (bool, error) {
-		row, err := scimUsers.Get(v, fields[len(prefix):])
-		if err == nil && row == nil {
-			err = fmt.Errorf("%w: an index entry names a provisioned user that is not there", storage.ErrFormat)
-		}
-		rows = append(rows, row)
-		return true, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look up provisioned users: %w", err)
-	}
-	return rows, nil
+	return scimRowsBy(v, &scimUsers, scimUserBy, "user", kind, value)
 }
 
 // freeUserName returns CONFLICT if another user has the userName, case-insensitively.

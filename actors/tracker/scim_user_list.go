@@ -24,32 +24,10 @@ func listSCIMUsers(v *View, in *SCIMListIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	var rows []*storage.Row[scimUser]
-	narrowed := false
-	for i := range terms {
-		switch t := &terms[i]; t.attribute {
-		case "id":
-			row, err := v.scimUserRow(UserID(t.value))
-			if err != nil {
-				return Reply{}, err
-			}
-			if rows = nil; row != nil {
-				rows = append(rows, row)
-			}
-			narrowed = true
-		case "username":
-			rows, err = v.scimUsersBy(scimByName, foldName(t.value))
-			narrowed = true
-		case "externalid":
-			rows, err = v.scimUsersBy(scimByExternal, t.value)
-			narrowed = true
-		}
-		if err != nil {
-			return Reply{}, err
-		}
-		if narrowed {
-			break
-		}
+	byID := func(id string) (*storage.Row[scimUser], error) { return v.scimUserRow(UserID(id)) }
+	rows, narrowed, err := narrowSCIM(terms, "username", byID, v.scimUsersBy)
+	if err != nil {
+		return Reply{}, err
 	}
 	p := newSCIMPage(in)
 	holds := func(u *scimUser, t *scimTerm) (bool, error) { return v.scimUserIs(u, t) }
