@@ -10,12 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"switchyard/cmd/internal/backup"
 	"switchyard/cmd/internal/node"
-	"switchyard/httpapi"
 	"switchyard/internal/processors"
 	"switchyard/internal/resident"
-	"switchyard/storage"
 )
 
 type serveCmd struct {
@@ -133,50 +130,12 @@ func (s serveCmd) Run() error {
 	// Libraries print by themselves: net/http logs data of webhooks' receivers that send
 	// more than announced, without a limit.
 	slog.SetLogLoggerLevel(slog.LevelDebug)
-	root, err := rootToken(s.RootTokenFile)
+	cfg, err := s.nodeConfig(logger)
 	if err != nil {
 		return err
-	}
-	provider, err := s.identityProvider()
-	if err != nil {
-		return err
-	}
-	limit, err := httpapi.ParseRate(s.RateLimit)
-	if err != nil {
-		return fmt.Errorf("--rate-limit: %w", err)
 	}
 	held, _ := os.ReadDir(s.Data) // whether it can be used at all is found out below
 	first := len(held) == 0
-	cfg := node.Config{
-		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Pprof: s.Pprof, Name: s.NodeName, Shards: s.Shards,
-		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, CORSOrigins: s.CORSOrigins, TLSCert: s.TLSCert, TLSKey: s.TLSKey, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
-		InboundRoutes: s.InboundPerSpace, InboundClaims: s.InboundPerKey,
-		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
-		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, CompareEvery: s.CompareEvery, MaxFormat: storage.Format(s.MaxFormat), ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
-		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
-		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
-		Shares: node.Shares{
-			MaxConnections: s.MaxConnections, AddressConnections: s.AddressConnections,
-			AddressWaiting: s.AddressWaiting, WorkspaceWaiting: s.WorkspaceWaiting, WorkspaceStreams: s.WorkspaceStreams, Exports: s.Exports,
-			Bytes: uint64(s.MaxBytesInFlight), WorkspaceBytes: uint64(s.WorkspaceBytesInFlight), AnonymousBytes: uint64(s.AnonymousBytesInFlight),
-			OnboardingRate: s.OnboardingRate, AnonymousRate: s.AnonymousRate, SignInRate: s.SignInRate, WorkspacesPerUser: s.WorkspacesPerUser,
-			TrustedProxies: s.TrustedProxies, ForwardedHeader: s.ForwardedHeader,
-		},
-		NoConsole: !s.Console, ConsoleSession: s.ConsoleSession, OIDC: provider,
-		WebhooksMaxData: int(s.WebhooksMaxData),
-		WebhookRates: node.WebhookRates{
-			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
-			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
-		},
-		Backups:        node.Backups{To: s.BackupTo, Every: s.BackupEvery, LogEvery: s.BackupLogEvery, Keep: s.BackupKeep, KeyFile: s.BackupKeyFile, S3: backup.S3FromEnv(backup.S3{Endpoint: s.BackupS3Endpoint, Region: s.BackupS3Region})},
-		AuditRetention: s.AuditRetention, SweepInterval: s.SweepInterval,
-		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
-		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
-		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, TraceEndpoint: s.TraceEndpoint, TraceRatio: s.TraceRatio, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
-	}
-	if s.WebhooksPerHost != nil {
-		cfg.WebhooksPerHost = *s.WebhooksPerHost
-	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)
 	}
