@@ -70,3 +70,10 @@ func TestCommitter_WaitsForThePace(t *testing.T) {
 		}
 	})
 }
+
+// queued returns the number of proposals that wait, and their bytes.
+func (c *committer) queued() (batches, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lanes.count(), c.lanes.small.bytes + c.lanes.large.bytes
+}

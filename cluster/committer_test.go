@@ -107,13 +107,6 @@ func (ct *committerTest) answerNext(err error) {
 	f.answer <- err
 }
 
-// queued returns the number of proposals that wait, and their bytes.
-func (c *committer) queued() (batches, bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lanes.count(), c.lanes.small.bytes + c.lanes.large.bytes
-}
-
 // rowsOf returns the keys set by an entry, in order.
 func rowsOf(t *testing.T, data []byte) (out []string) {
 	t.Helper()
