@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"switchyard/cmd/internal/backup"
+	"switchyard/cmd/internal/transfer"
 	"switchyard/httpapi"
 )
 
@@ -227,7 +228,8 @@ func TestTake_CopiesAgainWhatWasCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: c, To: plain(dir), Now: time.Now}); err == nil || !strings.Contains(err.Error(), "401") {
+	_, _, err = backup.Take(t.Context(), backup.Taking{Client: c, To: plain(dir), Now: time.Now})
+	if refused, ok := errors.AsType[*transfer.RefusedError](err); !ok || refused.Status != http.StatusUnauthorized {
 		t.Error(err)
 	}
 }
