@@ -203,7 +203,7 @@ func refuseDamaged(ctx context.Context, t *testing.T, node *Process, backups str
 		t.Errorf("the drill of the next backup: %d: %s", code, out)
 	}
 	node.Kill()
-	if code, out := backupCommand(t, "backup", "--to", backups, "--url", node.URL); code != 1 {
+	if code, out := backupCommand(t, "backup", "--to", backups, "--url", node.URL); code != 3 {
 		t.Errorf("without a node: %d: %s", code, out)
 	}
 	if now, err := filepath.Glob(filepath.Join(backups, "backup-*.json")); err != nil || len(now) != 2 {

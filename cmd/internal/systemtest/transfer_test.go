@@ -130,7 +130,7 @@ func TestExport_HasEverythingButSecrets(t *testing.T) {
 	if code != 0 || err != nil || !bytes.Equal(written, text) {
 		t.Errorf("the command ended with %d and %v: %s", code, err, out)
 	}
-	if code, out := switchyard(t, "swy_wrong", "workspace", "export", file+"2", "--workspace", f.id, "--url", node.URL); code != 1 || !strings.Contains(out, "401") {
+	if code, out := switchyard(t, "swy_wrong", "workspace", "export", file+"2", "--workspace", f.id, "--url", node.URL); code != 4 || !strings.Contains(out, "does not accept the token") {
 		t.Errorf("with a wrong token the command ended with %d: %s", code, out)
 	}
 	var shown struct{ Budgets []object }
