@@ -47,14 +47,18 @@ var _ tracker.Listener = (*stream)(nil)
 
 // streams reports whether the request is for a stream.
 func (x *exchange) streams() bool {
-	op := x.route.Op
-	return (op.Lines || op.Streams) && x.conn != nil && !x.ctx.IsHead() && (op.Lines || acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept)))
+	return x.asksForStream() && x.conn != nil && !x.ctx.IsHead()
 }
 
 // headsStream reports whether the request is HEAD for a stream.
 func (x *exchange) headsStream() bool {
+	return x.asksForStream() && x.ctx.IsHead()
+}
+
+// asksForStream reports whether a GET of the same path and headers is answered by a stream.
+func (x *exchange) asksForStream() bool {
 	op := x.route.Op
-	return (op.Lines || op.Streams) && x.ctx.IsHead() && (op.Lines || acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept)))
+	return op.Lines || op.Streams && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
 }
 
 // acceptsStream reports whether the client prefers a stream to JSON: by weight, or by
