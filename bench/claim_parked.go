@@ -44,28 +44,37 @@ var claimParked = scenario{
 	},
 }
 
-// claimedBeside is the agent of all sessions.
-const claimedBeside = "crew"
+const (
+	// claimedBeside is the agent of all sessions.
+	claimedBeside = "crew"
+	// claimedIssues is the number of issues that the claimed sessions are about, in turns. A session that has
+	// ended leaves tombstones in the store until it flushes, and thousands of sessions of one issue would make
+	// each claim of the next one iterate over them.
+	claimedIssues = 500
+)
 
 // claimBeside claims in the two workspaces in turns.
 func (r *run) claimBeside(ctx context.Context, in [2]workspace, parked int, figure *Figure) error {
 	d := r.world.dial()
 	defer d.close()
-	var issue [2]string
+	var issues [2][]string
 	for i := range in {
-		body, err := ask(d, request("POST", r.world.host, "/workspaces/"+in[i].id+"/issues", in[i].token, `{"title":"Take the car from the hump","priority":"low"}`), 201)
-		if err != nil {
-			return err
+		for range claimedIssues {
+			body, err := ask(d, request("POST", r.world.host, "/workspaces/"+in[i].id+"/issues", in[i].token, `{"title":"Take the car from the hump","priority":"low"}`), 201)
+			if err != nil {
+				return err
+			}
+			id, _ := issueID(body)
+			issues[i] = append(issues[i], id)
 		}
-		issue[i], _ = issueID(body)
 	}
 	var all [2]time.Duration
 	took := [2]*[]float64{{}, {}}
 	measured := time.Now().Add(r.Warmup)
-	for end := measured.Add(r.Duration); len(*took[1]) == 0 || time.Now().Before(end); {
+	for n, end := 0, measured.Add(r.Duration); len(*took[1]) == 0 || time.Now().Before(end); n++ {
 		warm := !time.Now().Before(measured) || r.Warmup == 0
 		for i := range in {
-			if _, err := r.world.dispatch(d, in[i], issue[i], claimedBeside); err != nil {
+			if _, err := r.world.dispatch(d, in[i], issues[i][n%claimedIssues], claimedBeside); err != nil {
 				return err
 			}
 			claim := request("POST", r.world.host, "/workspaces/"+in[i].id+"/agent/sessions/claim", in[i].token, fmt.Sprintf(claimBody, claimedBeside, 0))
