@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/cmd/internal/transfer"
 	"switchyard/httpapi"
 )
 
@@ -115,16 +114,7 @@ func (c *clusterClient) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &exitError{exitInterrupted, fmt.Errorf("stopped before %s answered: %w", c.base, ctx.Err())}
 	}
-	var timeout net.Error
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		err = fmt.Errorf("nothing listens at %s: is the node running? --url names another one", c.base)
-	case errors.As(err, &timeout) && timeout.Timeout():
-		err = fmt.Errorf("%s did not answer within %s; --url names another node", c.base, answerWithin)
-	default:
-		err = fmt.Errorf("can't reach %s (--url names another node): %w", c.base, err)
-	}
-	return &exitError{exitUnreachable, err}
+	return unreachable(transfer.Unreached(c.base, err), "--url")
 }
 
 // refused returns the service's error about a path, or an error about an answer that is not

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"syscall"
 
 	"switchyard/cmd/internal/transfer"
 )
@@ -27,8 +26,8 @@ func (a asked) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, err)
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return &exitError{exitUnreachable, fmt.Errorf("%w: is the node running? Name another one with %s", err, a.flags)}
+	if _, ok := errors.AsType[*transfer.UnreachedError](err); ok {
+		return unreachable(err, a.flags)
 	}
 	refused, ok := errors.AsType[*transfer.RefusedError](err)
 	if !ok {
@@ -43,4 +42,9 @@ func (a asked) failed(ctx context.Context, err error) error {
 		return &exitError{exitUnreachable, err}
 	}
 	return err
+}
+
+// unreachable returns the error of a command whose node did not answer. flags name the node.
+func unreachable(err error, flags string) error {
+	return &exitError{exitUnreachable, fmt.Errorf("%w: is the node running? %s names another one", err, flags)}
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -29,6 +33,8 @@ func TestUnserved_CommandsSayWhatToDo(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(silent.Close)
 	unknown := refusing(http.StatusUnauthorized, `{"code":"UNAUTHORIZED","message":"No.","hint":"Send."}`)
 	forbidden := refusing(http.StatusForbidden, `{"code":"FORBIDDEN","message":"Not you.","hint":"Ask."}`)
 	missing := refusing(http.StatusNotFound, `{"code":"NOT_FOUND","message":"No workspace.","hint":"Look."}`)
@@ -49,9 +55,11 @@ func TestUnserved_CommandsSayWhatToDo(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"backup, nobody listens", take, nobody, exitUnreachable, []string{nobody, "is the node running?", "--url"}},
+		{"backup, nobody listens", take, nobody, exitUnreachable, []string{"nothing listens at " + nobody, "is the node running?", "--url"}},
 		{"export, nobody listens", export, nobody, exitUnreachable, []string{nobody, "is the node running?", "--url"}},
 		{"move, nobody listens", move, nobody, exitUnreachable, []string{nobody, "is the node running?", "--from"}},
+		{"backup, no answer comes", take, silent.URL, exitUnreachable, []string{"can't reach " + silent.URL, "is the node running?", "--url"}},
+		{"export, no answer comes", export, silent.URL, exitUnreachable, []string{"can't reach " + silent.URL, "--url"}},
 		{"backup, another token", take, unknown, exitCredential, []string{"does not accept the token", "operator's token"}},
 		{"export, another token", export, unknown, exitCredential, []string{"does not accept the token", "owner or admin"}},
 		{"move, another token", move, unknown, exitCredential, []string{"does not accept the token", "operator's token"}},
@@ -68,6 +76,16 @@ func TestUnserved_CommandsSayWhatToDo(t *testing.T) {
 				t.Errorf("%s: the error lacks %q: %v", row.name, part, err)
 			}
 		}
+	}
+}
+
+// A bucket that nobody serves is no matter of the node.
+func TestUnserved_NotTheBucket(t *testing.T) {
+	t.Parallel()
+	bucket := &url.Error{Op: "Put", URL: "http://127.0.0.1:9000/backups", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	err := asked{"back up", "--url", operatorsToken}.failed(t.Context(), fmt.Errorf("send a file: %w", bucket))
+	if exitCode(err) != exitFailed || strings.Contains(err.Error(), "--url") {
+		t.Errorf("code %d, %v", exitCode(err), err)
 	}
 }
 

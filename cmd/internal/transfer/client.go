@@ -93,7 +93,7 @@ func (e *RefusedError) certain() bool {
 }
 
 // Get asks for a path and returns the answer of a success. The error is a *RefusedError where the
-// service answered otherwise.
+// service answered otherwise, and an *UnreachedError where no answer came.
 func (c *Client) Get(ctx context.Context, path string) (*http.Response, error) {
 	return c.send(ctx, http.MethodGet, path, "", nil)
 }
@@ -114,7 +114,7 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+		return nil, Unreached(c.base, err)
 	}
 	if res.StatusCode/100 == 2 {
 		return res, nil
