@@ -38,43 +38,6 @@ var fair = scenario{
 	},
 }
 
-// flood is what a tenant sends too much of.
-type flood struct {
-	name     string
-	status   int
-	requests func(w *world, connection int) func() []byte
-	// prepare makes what the flood needs and returns how to remove it; nil: nothing.
-	prepare func(w *world) (func() error, error)
-}
-
-var floods = []flood{
-	{name: "gets", status: 200, requests: get.requests},
-	{name: "creates", status: 201, requests: func(w *world, c int) func() []byte { return creates(w, []workspace{w.hot}, c) }},
-	{name: "lists by combined filters", status: 200, requests: func(w *world, c int) func() []byte { return filterLists(w.read, w.host, c) }},
-	{name: "searches for two words", status: 200, requests: func(w *world, c int) func() []byte { return searches(w, c, 2) }},
-	{name: "similar issues", status: 200, requests: similar.requests},
-	{name: "creates with 3 webhooks to a dead receiver", status: 201, prepare: deadHooks, requests: func(w *world, c int) func() []byte { return creates(w, []workspace{w.hooked}, c) }},
-}
-
-// deadHooks subscribes an address at which nobody listens to the events of the hooked workspace.
-func deadHooks(w *world) (func() error, error) {
-	dead, err := freeAddrs(1)
-	if err != nil {
-		return nil, err
-	}
-	h := &hooks{world: w}
-	d := w.dial()
-	defer d.close()
-	for range subscriptions {
-		id, err := subscribe(d, w, "http://"+dead[0])
-		if err != nil {
-			return nil, errors.Join(err, h.remove())
-		}
-		h.ids = append(h.ids, id)
-	}
-	return h.remove, nil
-}
-
 // Rates of the quiet tenant, in requests a second.
 const (
 	quietGets    = 100
@@ -133,18 +96,22 @@ func (q *quiet) measure(ctx context.Context) (quietTimes, error) {
 
 func p99(s *sample) float64 { return float64(s.latency.ValueAtQuantile(99)) / 1000 }
 
-// beside measures one flood, at the node and at the empty handler.
+// beside measures one flood, at the empty handler and then at the node: nothing of the flood goes on at the
+// node while the empty handler is measured.
 func (q *quiet) beside(ctx context.Context, f *flood, connections int) (err error) {
-	if f.prepare != nil {
-		var remove func() error
-		if remove, err = f.prepare(q.r.world); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, remove()) }()
+	base, err := q.besideEmpty(ctx, connections)
+	if err != nil {
+		return err
+	}
+	requests, end, err := f.begin(ctx, q.r)
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		defer func() { err = errors.Join(err, end()) }()
 	}
 	flooding := load{
-		dial: q.r.world.dial, connections: connections, warmup: q.floodFor, lasts: q.r.Duration, status: f.status,
-		requests: func(c int) func() []byte { return f.requests(q.r.world, c) },
+		dial: q.r.world.dial, connections: connections, rate: f.rate, warmup: q.floodFor, lasts: q.r.Duration, status: f.status, requests: requests,
 	}
 	var times quietTimes
 	flooded, err := q.flooded(ctx, &flooding, func() (err error) { times, err = q.measure(ctx); return err })
@@ -153,10 +120,6 @@ func (q *quiet) beside(ctx context.Context, f *flood, connections int) (err erro
 	}
 	about := fmt.Sprintf("beside %s (%.0f/s on %d connections): ", f.name, flooded.rate(), connections)
 	q.r.figure(&Figure{Scenario: fairName, Value: times.create, Unit: "ms", About: about + "create p99"})
-	base, err := q.besideEmpty(ctx, connections)
-	if err != nil {
-		return err
-	}
 	one := Figure{Scenario: fairName, Value: times.get, Unit: "ms", About: about + "get p99"}
 	if base > 0 {
 		one.About += fmt.Sprintf(" %.2f ms, beside as many connections to an empty handler %.2f ms", times.get, base)

@@ -72,6 +72,7 @@ func fakeNodeWith(t *testing.T, broken bool, deliverer *fakeDeliverer) (base str
 	})
 	fakeSessions(t, mux)
 	fakePlans(t, mux)
+	fakeFloods(t, mux)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		n := created.Load()
 		_, _ = fmt.Fprintf(w, "switchyard_batch_commands_total %d\nswitchyard_batch_ops_total %d\nswitchyard_batch_bytes_total %d\n", n, n*7, n*700)
@@ -125,7 +126,9 @@ func fakeSessions(t *testing.T, mux *http.ServeMux) {
 		queued[in.AgentID] = queued[in.AgentID][1:]
 		_, _ = fmt.Fprintf(w, `{"sessions":[{"session":{"id":"%s"},"issue":{"id":"x"},"laneToken":"lane-%s"}]}`, id, id)
 	})
+	logged := newFakeLog()
 	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/log", func(w http.ResponseWriter, r *http.Request) {
+		logged.add()
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, `{"activities":[{"id":"%s"}]}`, r.PathValue("id"))
 	})
@@ -137,8 +140,12 @@ func fakeSessions(t *testing.T, mux *http.ServeMux) {
 	})
 	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/cancel", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/poll", func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("wait") == "30" {
+		if wait := r.URL.Query().Get("wait"); wait == "30" {
 			<-r.Context().Done()
+		} else if wait != "" {
+			if err := logged.await(r.Context(), wait); err != nil {
+				t.Errorf("polled with %s: %v", r.URL, err)
+			}
 		} else if since := r.URL.Query().Get("since"); since != r.PathValue("id") {
 			t.Errorf("polled what is later than %q", since)
 		}
