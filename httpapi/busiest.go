@@ -26,11 +26,13 @@ const (
 	// busyLate is how far behind the window the time of a request may be: its body may have
 	// arrived slowly. A larger difference is a clock that was set back.
 	busyLate = time.Minute
-	// busyShown bounds the workspaces that an answer lists.
+	// busyShown bounds the workspaces with most requests that an answer lists, and slowShown those with the
+	// slowest request that it lists beside them.
 	busyShown = 20
+	slowShown = 10
 )
 
-// BusyWorkspace is a workspace with many requests. Requests are counted by the workspace's
+// BusyWorkspace is a workspace with many or slow requests. Requests are counted by the workspace's
 // owner, for callers with a valid credential.
 type BusyWorkspace struct {
 	OrganizationID string `json:"organizationId"`
@@ -39,6 +41,9 @@ type BusyWorkspace struct {
 	// Uncounted is the largest number of requests that may have been missed, because the
 	// workspace had no counter then.
 	Uncounted uint64 `json:"uncounted"`
+	// SlowestMs is the time that the slowest of these requests took at the owner, without the arrival of its
+	// body. Requests that asked to wait, and streams, don't count.
+	SlowestMs int64 `json:"slowestMs"`
 }
 
 // busiest counts the requests of workspaces. Its methods may be called from any goroutine.
@@ -64,7 +69,10 @@ type busyCounts struct {
 
 // busyCount counts the requests of one workspace since it took the counter. missed is the
 // count that the counter had then.
-type busyCount struct{ reads, writes, missed uint64 }
+type busyCount struct {
+	reads, writes, missed uint64
+	slowest               time.Duration
+}
 
 func (c *busyCount) total() uint64 { return c.reads + c.writes + c.missed }
 
@@ -82,6 +90,22 @@ func (b *busiest) count(workspace [16]byte, writes bool, now time.Time) {
 		c.reads++
 	}
 	s.mu.Unlock()
+}
+
+// took adds how long a request took that was counted before.
+func (b *busiest) took(workspace [16]byte, took time.Duration, now time.Time) {
+	s := &b.stripes[workspace[15]%busyStripes]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn(now)
+	for _, window := range [...]*busyCounts{&s.now, &s.last} {
+		for i := range window.used {
+			if window.ids[i] == workspace {
+				window.of[i].slowest = max(window.of[i].slowest, took)
+				return
+			}
+		}
+	}
 }
 
 // turn begins a new window if the time has come. Windows begin at multiples of their
@@ -124,8 +148,8 @@ func (c *busyCounts) counter(workspace [16]byte) *busyCount {
 	return &c.of[at]
 }
 
-// list returns the workspaces with most requests, the busiest first, and the time in which
-// these were made.
+// list returns the workspaces with most requests, the busiest first, behind them others with the slowest ones,
+// and the time in which these were made.
 func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duration) {
 	type entry struct {
 		id [16]byte
@@ -146,7 +170,7 @@ func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duratio
 					continue
 				}
 				e := &all[first+at]
-				e.reads, e.writes, e.missed = e.reads+n.reads, e.writes+n.writes, e.missed+n.missed
+				e.reads, e.writes, e.missed, e.slowest = e.reads+n.reads, e.writes+n.writes, e.missed+n.missed, max(e.slowest, n.slowest)
 			}
 		}
 		s.mu.Unlock()
@@ -154,9 +178,14 @@ func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duratio
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.reads+b.writes, a.reads+a.writes), bytes.Compare(a.id[:], b.id[:]))
 	})
+	if len(all) > busyShown {
+		others := all[busyShown:]
+		slices.SortStableFunc(others, func(a, b entry) int { return cmp.Compare(b.slowest, a.slowest) })
+		all = all[:busyShown+min(len(others), slowShown)]
+	}
 	list = []BusyWorkspace{}
-	for _, e := range all[:min(len(all), busyShown)] {
-		list = append(list, BusyWorkspace{OrganizationID: uuid.UUID(e.id).String(), Reads: e.reads, Writes: e.writes, Uncounted: e.missed})
+	for _, e := range all {
+		list = append(list, BusyWorkspace{OrganizationID: uuid.UUID(e.id).String(), Reads: e.reads, Writes: e.writes, Uncounted: e.missed, SlowestMs: e.slowest.Milliseconds()})
 	}
 	within = now.Sub(now.Truncate(busyWindow)) + busyWindow
 	return list, max(0, min(within, now.Sub(b.began)))

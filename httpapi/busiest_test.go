@@ -25,10 +25,10 @@ func TestBusiest_ListsTheBusiestFirst(t *testing.T) {
 		}
 	}
 	list, within := b.list(busyStart.Add(4 * time.Second))
-	if len(list) != busyShown || within != 4*time.Second {
+	if len(list) != busyShown+slowShown || within != 4*time.Second {
 		t.Fatalf("%d workspaces within %s", len(list), within)
 	}
-	for i, w := range list {
+	for i, w := range list[:busyShown] {
 		n := 30 - i
 		want := BusyWorkspace{OrganizationID: uuid.UUID(busyID(n)).String(), Reads: uint64(n)}
 		if n%2 == 0 {
@@ -37,6 +37,31 @@ func TestBusiest_ListsTheBusiestFirst(t *testing.T) {
 		if w != want {
 			t.Errorf("place %d: %+v, want %+v", i, w, want)
 		}
+	}
+}
+
+// Behind the busiest workspaces come those with the slowest requests, each with the slowest of two windows.
+func TestBusiest_ListsTheSlowestToo(t *testing.T) {
+	t.Parallel()
+	b := newBusiest(busyStart)
+	for n := 1; n <= 40; n++ {
+		for range n {
+			b.count(busyID(n), false, busyStart.Add(time.Second))
+		}
+		b.took(busyID(n), time.Duration(n)*time.Millisecond, busyStart.Add(2*time.Second))
+	}
+	b.took(busyID(2), 3*time.Second, busyStart.Add(11*time.Second)) // counted in the window before
+	b.took(busyID(2), time.Millisecond, busyStart.Add(12*time.Second))
+	b.took(busyID(77), time.Hour, busyStart) // not counted
+	list, _ := b.list(busyStart.Add(12 * time.Second))
+	if len(list) != busyShown+slowShown || list[0].SlowestMs != 40 {
+		t.Fatalf("%d workspaces, %+v", len(list), list[0])
+	}
+	if got := list[busyShown]; got.OrganizationID != uuid.UUID(busyID(2)).String() || got.SlowestMs != 3000 {
+		t.Errorf("the slowest of the others is %+v", got)
+	}
+	if got := list[busyShown+1]; got.OrganizationID != uuid.UUID(busyID(20)).String() {
+		t.Errorf("the next one is %+v", got)
 	}
 }
 
@@ -52,7 +77,7 @@ func TestBusiest_KeepsABusyWorkspaceAmongMany(t *testing.T) {
 		}
 	}
 	list, _ := b.list(busyStart)
-	if len(list) != busyShown || list[0].OrganizationID != uuid.UUID(busyID(0)).String() {
+	if len(list) != busyShown+slowShown || list[0].OrganizationID != uuid.UUID(busyID(0)).String() {
 		t.Fatalf("the busiest of %d: %+v", len(list), list[0])
 	}
 	if got := list[0]; got.Writes > requests || got.Writes+got.Uncounted < requests {

@@ -77,7 +77,9 @@ type exchange struct {
 	waited                                   bool
 	arrival, admission, forwarded, ownerless time.Duration
 	spent                                    tracker.Spent
-	trace                                    requestTrace
+	// counted is the workspace for which the request was counted; zero: for none.
+	counted [16]byte
+	trace   requestTrace
 	// sharer is the address that the request counts for while it waits; zero: it doesn't.
 	sharer netip.Addr
 	// session says that the credential is that of the console's cookie. sessionEnds is the end
@@ -128,7 +130,7 @@ func (s *Server) release(x *exchange) {
 	s.resumes.end(x.takeTurn())
 	x.lost, x.answer = nil, nil
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.looked, x.parked = nil, nil, nil, "", false, false, false, false, false, false, false
-	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
+	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent, x.counted = false, 0, 0, 0, 0, tracker.Spent{}, [16]byte{}
 	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
 	x.ends, x.large, x.waitedForBytes, x.account, x.charged = false, false, 0, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}

@@ -29,6 +29,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	s.finish(x, nil)
 	s.noteSlow(x)
 	s.load.answer(x)
+	s.load.took(x, s.now())
 	s.endTrace(x)
 	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()

@@ -37,8 +37,8 @@ type NodeLoad struct {
 	// follow their logs.
 	StuckShards  []int `json:"stuckShards"`
 	FailedShards []int `json:"failedShards"`
-	// Busiest lists the workspaces with most requests, the busiest first. Its counts are
-	// those of the last BusiestMs.
+	// Busiest lists the workspaces with most requests, the busiest first, and behind them those
+	// of the others with the slowest requests. Its counts are those of the last BusiestMs.
 	Busiest   []BusyWorkspace `json:"busiest"`
 	BusiestMs int64           `json:"busiestMs"`
 }
@@ -103,7 +103,16 @@ func (l *load) admitted(x *exchange, req *tracker.Request, reads bool) {
 	}
 	if req.Workspace != ([16]byte{}) && x.route.Op.Needs.Level != tracker.Public && !x.route.here {
 		l.busiest.count(req.Workspace, !reads, x.start)
+		x.counted = req.Workspace
 	}
+}
+
+// took notes how long a request took that was carried out here.
+func (l *load) took(x *exchange, now time.Time) {
+	if x.counted == ([16]byte{}) || x.waited || x.streams() {
+		return
+	}
+	l.busiest.took(x.counted, now.Sub(x.start)-x.arrival, now)
 }
 
 // Requests returns the number of requests that were carried out here, those that other nodes

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,8 +54,29 @@ func TestNodeLoad_CountsRequests(t *testing.T) {
 	if got.Requests != want || got.Node != "node-1" || got.StartedAt == "" {
 		t.Errorf("%+v, want %+v", got.Requests, want)
 	}
-	if len(got.Busiest) != 1 || got.Busiest[0] != (BusyWorkspace{OrganizationID: workspaceID, Reads: 2, Writes: 1}) {
+	if len(got.Busiest) != 1 || got.Busiest[0] != (BusyWorkspace{OrganizationID: workspaceID, Reads: 2, Writes: 1, SlowestMs: got.Busiest[0].SlowestMs}) {
 		t.Errorf("the busiest are %+v", got.Busiest)
+	}
+}
+
+// The time of the slowest request is from its beginning to its answer.
+func TestNodeLoad_SlowestRequest(t *testing.T) {
+	t.Parallel()
+	b := setupCluster(t, &fakeCluster{name: "node-1"})
+	var passed atomic.Int64
+	began := time.Now()
+	b.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	for _, takes := range []time.Duration{time.Millisecond, 2500 * time.Millisecond, 20 * time.Millisecond} {
+		b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+			passed.Add(int64(takes))
+			return tracker.Reply{Outcome: tracker.Done, Body: []byte("{}")}, nil
+		})
+		if a := b.as(t, operatorToken, "GET", "/workspaces/"+workspaceID+"/issues"); a.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	if got := loadOf(t, b, "node-1").Busiest; len(got) != 1 || got[0].SlowestMs < 2500 || got[0].SlowestMs > 2520 {
+		t.Errorf("the busiest are %+v", got)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package top shows a running cluster in a terminal: its nodes, the shards with trouble, the
-// sessions' queue and the workspaces with most requests. It reads the operator's API, and
+// sessions' queue and the workspaces with most and with the slowest requests. It reads the operator's API, and
 // changes nothing.
 //
 // A Reader asks a node about the cluster, and each node about its load. A screen makes lines of two

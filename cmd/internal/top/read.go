@@ -21,8 +21,10 @@ const (
 	loadWithin = 3 * time.Second
 	// askedAtOnce bounds the requests under way.
 	askedAtOnce = 8
-	// maxBusiest bounds the workspaces shown.
+	// maxBusiest bounds the workspaces with most requests that are shown, and maxSlowest those with the slowest
+	// requests that are shown beside them.
 	maxBusiest = 20
+	maxSlowest = 10
 	// maxSlugs bounds the slugs that are remembered.
 	maxSlugs = 1000
 )
@@ -50,7 +52,7 @@ type Reading struct {
 	// others did not.
 	Loads  map[string]*httpapi.NodeLoad
 	Silent map[string]string
-	// Busiest are the workspaces with most requests of all nodes.
+	// Busiest are the workspaces with most requests of all nodes, and others with the slowest ones.
 	Busiest []Busy
 }
 
@@ -60,6 +62,8 @@ type Busy struct {
 	Reads, Writes  float64
 	// Uncounted is the most that may be missing.
 	Uncounted float64
+	// Slowest is the time that the slowest request took.
+	Slowest time.Duration
 }
 
 // Read asks for everything. Its error is that of GET /cluster; a node that does not tell its
@@ -133,7 +137,7 @@ func (r *Reader) decode(ctx context.Context, path string, into any) error {
 
 // readSlugs fills the slugs in, of which it remembers those read before.
 func (r *Reader) readSlugs(ctx context.Context, of []Busy) {
-	if len(r.slugs) > maxSlugs-maxBusiest {
+	if len(r.slugs) > maxSlugs-maxBusiest-maxSlowest {
 		clear(r.slugs)
 	}
 	var unknown []string
@@ -191,6 +195,7 @@ func busiest(loads map[string]*httpapi.NodeLoad) []Busy {
 			}
 			reads, writes := float64(w.Reads)/seconds, float64(w.Writes)/seconds
 			b.Reads, b.Writes, b.Uncounted = b.Reads+reads, b.Writes+writes, b.Uncounted+float64(w.Uncounted)/seconds
+			b.Slowest = max(b.Slowest, time.Duration(w.SlowestMs)*time.Millisecond)
 			if b.Node == "" || reads+writes > most[b.ID] {
 				b.Node, most[b.ID] = name, reads+writes
 			}
@@ -203,5 +208,10 @@ func busiest(loads map[string]*httpapi.NodeLoad) []Busy {
 	slices.SortFunc(list, func(a, b Busy) int {
 		return cmp.Or(cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes), cmp.Compare(a.ID, b.ID))
 	})
-	return list[:min(len(list), maxBusiest)]
+	if len(list) > maxBusiest {
+		others := list[maxBusiest:]
+		slices.SortStableFunc(others, func(a, b Busy) int { return cmp.Compare(b.Slowest, a.Slowest) })
+		list = list[:maxBusiest+min(len(others), maxSlowest)]
+	}
+	return list
 }

@@ -35,7 +35,7 @@ func TestRead_RemembersSlugs(t *testing.T) {
 	t.Parallel()
 	api := newFakeAPI()
 	s := afterTwo(t, api)
-	if got := s.now.Busiest; len(got) != 2 || got[0].Slug != "acme" || got[0].Reads != 90 || got[0].Writes != 10 || got[1].Reads != 3 || got[1].Writes != 0.5 || got[1].Node != "node-1" {
+	if got := s.now.Busiest; len(got) != 2 || got[0].Slug != "acme" || got[0].Reads != 90 || got[0].Writes != 10 || got[1].Reads != 3 || got[1].Writes != 0.5 || got[1].Node != "node-1" || got[0].Slowest != 4*time.Millisecond || got[1].Slowest != 1250*time.Millisecond {
 		t.Errorf("%+v", got)
 	}
 	if n := api.count("/workspaces/" + secondWorkspace); n != 1 {

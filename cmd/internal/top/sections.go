@@ -129,10 +129,10 @@ func (s *screen) trouble(shard *httpapi.ShardStatus, replicas int) []string {
 }
 
 var workspaceColumns = []column{
-	{title: "WORKSPACE"}, {title: "ID", narrow: 1}, {title: "NODE"}, {title: "REQ/S", numeric: true}, {title: "READ/S", numeric: true}, {title: "WRITE/S", numeric: true},
+	{title: "WORKSPACE"}, {title: "ID", narrow: 1}, {title: "NODE"}, {title: "REQ/S", numeric: true}, {title: "READ/S", numeric: true}, {title: "WRITE/S", numeric: true}, {title: "SLOWEST", numeric: true},
 }
 
-// workspaces is the table of the workspaces with most requests.
+// workspaces is the table of the workspaces with most requests and with the slowest ones.
 func (s *screen) workspaces(width int) []line {
 	t := table{columns: workspaceColumns}
 	for _, w := range s.now.Busiest {
@@ -144,12 +144,12 @@ func (s *screen) workspaces(width int) []line {
 		if w.Uncounted > 0 { // it may be more
 			total.text += "+"
 		}
-		t.rows = append(t.rows, []cell{textCell(slug), textCell(w.ID), textCell(w.Node), total, rateCell(w.Reads), rateCell(w.Writes)})
+		t.rows = append(t.rows, []cell{textCell(slug), textCell(w.ID), textCell(w.Node), total, rateCell(w.Reads), rateCell(w.Writes), numberCell(slowText(w.Slowest), float64(w.Slowest))})
 	}
 	if len(t.rows) == 0 {
-		return []line{{{"busiest workspaces: none", bold}}}
+		return []line{{{"busiest and slowest workspaces: none", bold}}}
 	}
 	t.sorted(s.orders[workspacesTable])
-	title := line{{"busiest workspaces", bold}}
+	title := line{{"busiest and slowest workspaces", bold}}
 	return append([]line{title}, t.lines(s.orders[workspacesTable], s.active == workspacesTable, width)...)
 }

@@ -87,10 +87,10 @@ func newFakeAPI() *fakeAPI {
 	return &fakeAPI{answers: map[string]func(int) (string, error){
 		"/cluster": func(int) (string, error) { return clusterBody, nil },
 		"/cluster/nodes/node-1/load": func(look int) (string, error) {
-			return loadBody("node-1", look, `{"organizationId":"`+firstWorkspace+`","reads":20,"writes":5,"uncounted":0},{"organizationId":"`+secondWorkspace+`","reads":900,"writes":100,"uncounted":7}`), nil
+			return loadBody("node-1", look, `{"organizationId":"`+firstWorkspace+`","reads":20,"writes":5,"uncounted":0,"slowestMs":35},{"organizationId":"`+secondWorkspace+`","reads":900,"writes":100,"uncounted":7,"slowestMs":4}`), nil
 		},
 		"/cluster/nodes/node-3/load": func(look int) (string, error) {
-			return loadBody("node-3", look, `{"organizationId":"`+firstWorkspace+`","reads":10,"writes":0,"uncounted":0}`), nil
+			return loadBody("node-3", look, `{"organizationId":"`+firstWorkspace+`","reads":10,"writes":0,"uncounted":0,"slowestMs":1250}`), nil
 		},
 		"/workspaces/" + secondWorkspace: func(int) (string, error) { return `{"id":"` + secondWorkspace + `","slug":"acme"}`, nil },
 	}}

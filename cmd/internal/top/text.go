@@ -132,6 +132,17 @@ func ageText(age time.Duration) string {
 	return fmt.Sprintf("%ds", int(age.Seconds()))
 }
 
+// slowText is how long a request took.
+func slowText(took time.Duration) string {
+	switch {
+	case took < time.Second:
+		return fmt.Sprintf("%dms", took.Milliseconds())
+	case took < 10*time.Second:
+		return fmt.Sprintf("%.1fs", took.Seconds())
+	}
+	return fmt.Sprintf("%.0fs", took.Seconds())
+}
+
 // count is a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
