@@ -44,7 +44,7 @@ const (
 	// tracker.Op.SinceFirstLook.
 	headerLooked = "Switchyard-Looked"
 	// headerUnadmitted says of the answer to a request with headerLooked that it was refused
-	// for its caller's rights: see tracker.Error.Unadmitted.
+	// at its admission: see tracker.Error.Unadmitted.
 	headerUnadmitted = "Switchyard-Unadmitted"
 )
 
@@ -183,7 +183,7 @@ func (x *exchange) finalError(err error) error {
 	return err
 }
 
-// tellUnadmitted tells the node that repeats a request that its caller's rights are missing.
+// tellUnadmitted tells the node that repeats a request that it was refused at its admission.
 func (x *exchange) tellUnadmitted(err error) {
 	var told *tracker.Error
 	if x.conn != nil && x.conn.peer && x.lookedBefore() && errors.As(err, &told) && told.Unadmitted {
@@ -274,7 +274,7 @@ func (s *Server) waitAsked(x *exchange) time.Duration {
 func (t *forwarding) send(node string) bool {
 	s, x := t.server, t.x
 	if !t.built {
-		if t.final = t.start(node); t.final != nil {
+		if t.final = x.finalError(tracker.Unadmitted(t.start(node))); t.final != nil {
 			return false
 		}
 	}

@@ -117,6 +117,35 @@ func TestForward_ARightThatALostTryMayHaveEnded(t *testing.T) {
 	}
 }
 
+// The bounds on callers are looked at before the answer that is kept for a key. A repeat that exceeds one of them does
+// not say that nothing was done.
+func TestForward_ABoundThatTheRepeatOfALostTryExceeds(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []string{"a", "c"} {
+		t.Run("the next owner is "+owner, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			slow := func(c *Config) { c.Rate = Rate{Requests: 1, Per: time.Hour} }
+			nodes := map[string]*bundle{"a": a.join(t, "a", slow), "c": a.join(t, "c", slow)}
+			a.move(owner)
+			if got := nodes["a"].do(t, "POST", things, thingBody); got.StatusCode != 201 {
+				t.Fatalf("the first request: %d %s", got.StatusCode, got.body)
+			}
+			a.move("b")
+			a.haunt(t, "b", func(c net.Conn) {
+				readOne(c)
+				a.move(owner)
+			})
+			if got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k"); got.StatusCode != 503 || outcomeOf(got) != "unknown" {
+				t.Errorf("%d %s", got.StatusCode, got.body)
+			}
+			if got := nodes["a"].do(t, "POST", things, thingBody, "Idempotency-Key: k"); got.StatusCode != 429 {
+				t.Errorf("a new request: %d %s", got.StatusCode, got.body)
+			}
+		})
+	}
+}
+
 // A node that accepts connections and ends them is asked again after growing pauses, until the
 // time is up.
 func TestForward_PausesIfNewConnectionsEnd(t *testing.T) {

@@ -202,7 +202,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	req.Final = (rt.Op.SinceFirstLook || rt.tools) && x.lookedBefore()
 	req.Spent.On = s.measures()
 	if err := s.admit(x, req); err != nil {
-		return err
+		return tracker.Unadmitted(err)
 	}
 	if x.introduces() {
 		return s.respond(x, &tracker.Reply{Outcome: tracker.NoContent})
@@ -213,7 +213,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	if late { // the client decides how long that takes, and its rights may have ended
 		if err := s.identify(x, req); err != nil {
-			return s.denied(x, err)
+			return tracker.Unadmitted(s.denied(x, err))
 		}
 	}
 	s.load.admitted(x, req, rt.Method == fasthttp.MethodGet || s.onlyReads(x))
@@ -234,7 +234,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	x.dropBody(req)
 	if err := s.throttleCreation(x, &req.Caller); err != nil {
-		return err
+		return tracker.Unadmitted(err)
 	}
 	if rt.here {
 		return s.runHere(x, req, in)

@@ -196,6 +196,41 @@ func TestPark_AfterALostAnswer(t *testing.T) {
 	}
 }
 
+// A request of which a node that died may have done its work is parked at the next owner, and passed on when the
+// workspace moves once more. If there is no place for it by then, nobody can say that nothing was done.
+func TestPark_NoPlaceAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a", func(c *Config) { c.Limits.AddressWaiting = 1 })
+	a.join(t, "c")
+	a.haunt(t, "b", func(c net.Conn) {
+		readOne(c)
+		a.move("a")
+	})
+	waits := sleepy(entry, 0)
+	c, r := dial(t, entry.addr)
+	if _, err := io.WriteString(c, strings.Replace(takeRequest("mine"), "\r\n", "\r\nIdempotency-Key: k\r\n", 1)); err != nil {
+		t.Fatal(err)
+	}
+	w := <-waits
+	wake := <-w.armed
+	entry.waits.mu.Lock()
+	for addr := range entry.waits.by { // another request of the address takes the place when this one wakes up
+		entry.waits.by[addr]++
+	}
+	entry.waits.mu.Unlock()
+	a.move("c")
+	w.answers("", tracker.Moved("Another node serves the workspace."))
+	wake()
+	got, err := readAnswer(r, "POST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.StatusCode != 503 || outcomeOf(got) != "unknown" {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+}
+
 // The node that a client asked gets the workspace while the request is at its former owner. The
 // request counts once for its address, there and here, and not at all when it is done.
 func TestPark_CountsOnceWhereverItWaits(t *testing.T) {

@@ -39,8 +39,8 @@ type Error struct {
 	// Moved is set if nothing was done because this node does not serve the workspace
 	// (any more); another node may.
 	Moved bool `json:"-"`
-	// Unadmitted is set if the request was refused for its caller's rights, before an answer that is
-	// kept for its idempotency key was looked for: it may have been carried out before.
+	// Unadmitted is set if the request was refused for its caller's rights, or by a bound on callers, before
+	// an answer that is kept for its idempotency key was looked for: it may have been carried out before.
 	Unadmitted bool `json:"-"`
 	// ReadOnly is "service" or "workspace" if the read-only mode of one refused the request or
 	// a part of it, and empty otherwise.
@@ -50,7 +50,7 @@ type Error struct {
 	Reason string `json:"-"`
 }
 
-// Unadmitted returns an error as one of the caller's rights: see Error.Unadmitted.
+// Unadmitted returns an error as one of the admission of a request: see Error.Unadmitted.
 func Unadmitted(err error) error {
 	var told *Error
 	if err == nil || !errors.As(err, &told) {
