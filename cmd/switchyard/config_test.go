@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -300,6 +301,30 @@ func TestServe_RefusesZeros(t *testing.T) {
 		}
 		if err := c.Serve.Run(); err == nil || !strings.HasPrefix(err.Error(), flag+" 0: must be more") {
 			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+// Flags about a bucket do nothing without backups.
+func TestServe_RefusesABucketWithoutBackups(t *testing.T) {
+	t.Setenv("SWITCHYARD_ROOT_TOKEN", "the-operators-token")
+	t.Setenv("AWS_ENDPOINT_URL_S3", "https://s3.example") // for other programs
+	for _, row := range []struct {
+		flags   []string
+		refused bool
+	}{
+		{[]string{"--backup-s3-endpoint=https://s3.example"}, true},
+		{[]string{"--backup-s3-region=eu-1"}, true},
+		{[]string{"--backup-s3-region=eu-1", "--backup-to=s3://bucket/p"}, false},
+		{nil, false},
+	} {
+		c, err := parse(t, append([]string{"serve"}, row.flags...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Serve.nodeConfig(slog.New(slog.DiscardHandler))
+		if refused := err != nil && strings.Contains(err.Error(), "need --backup-to"); refused != row.refused {
+			t.Errorf("%v: %v", row.flags, err)
 		}
 	}
 }

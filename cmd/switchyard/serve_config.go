@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -19,6 +20,10 @@ func (s serveCmd) nodeConfig(logger *slog.Logger) (node.Config, error) {
 	provider, err := s.identityProvider()
 	if err != nil {
 		return node.Config{}, err
+	}
+	// The node can't check this: Backups.S3 has the AWS variables, too, which may be there for other programs.
+	if s.BackupTo == "" && (s.BackupS3Endpoint != "" || s.BackupS3Region != "") {
+		return node.Config{}, errors.New("--backup-s3-endpoint and --backup-s3-region need --backup-to")
 	}
 	limit, err := httpapi.ParseRate(s.RateLimit)
 	if err != nil {
