@@ -20,7 +20,11 @@ const maxCredential = 512
 // NOT_FOUND (no such workspace, or not for this caller), FORBIDDEN or UNAVAILABLE, each with
 // Unadmitted set.
 func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
-	return tracker.Unadmitted(e.admit(req, op))
+	err := e.admit(req, op)
+	if op == tracker.CreateWorkspace && e.cfg.OpenOnboarding {
+		err = tracker.PointToOnboarding(err)
+	}
+	return tracker.Unadmitted(err)
 }
 
 func (e *Engine) admit(req *tracker.Request, op *tracker.Op) error {

@@ -164,6 +164,21 @@ func TestAdmit_Onboarding(t *testing.T) {
 	b.admitted(storage.ID{}, testRoot, tracker.OnboardWorkspace)
 }
 
+// Somebody without a token who would make a workspace is told of the request that makes one, where that is open.
+func TestAdmit_CreationByNobody(t *testing.T) {
+	t.Parallel()
+	for _, open := range []bool{true, false} {
+		b := setup(t, func(c *Config) { c.RootToken, c.OpenOnboarding = testRoot, open })
+		for _, credential := range []string{"", "nonsense"} {
+			_, err := b.admit(storage.ID{}, credential, tracker.CreateWorkspace)
+			var told *tracker.Error
+			if !errors.As(err, &told) || told.Code != tracker.CodeUnauthorized || !told.Unadmitted || strings.Contains(told.Hint, "POST /workspaces/onboard") != open {
+				t.Errorf("onboarding is open: %t, the credential is %q: %+v", open, credential, told)
+			}
+		}
+	}
+}
+
 // Where everybody may onboard, the operator's token makes it the operator's act: read-only mode
 // does not stop it, and the audit names the operator.
 func TestAdmit_OnboardingByTheOperator(t *testing.T) {

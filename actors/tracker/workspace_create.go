@@ -11,6 +11,18 @@ import (
 var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created), Audits(auditWorkspace),
 	ForCallers("a user's token that the user created, with the permission write, or the operator's token"))
 
+// PointToOnboarding returns the error of a creation that was not admitted. To a caller without a valid credential it
+// names the request that needs none.
+func PointToOnboarding(err error) error {
+	var told *Error
+	if !errors.As(err, &told) || told.Code != CodeUnauthorized {
+		return err
+	}
+	refusal := *told
+	refusal.Hint += " Without a token, send the same body to POST /workspaces/onboard: the answer has one."
+	return &refusal
+}
+
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
 	rights, err := checkCreation(f)
 	if err != nil {
