@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"switchyard/internal/testkit"
 )
 
@@ -88,4 +90,26 @@ func TestPeerPort_ForwardsLeaveRoomForOthers(t *testing.T) {
 		_, err := a.dialHTTP(t.Context(), "b")
 		return err == nil
 	})
+}
+
+// A node's peer port has the bound of its configuration, or that of the other kinds of connections.
+func TestPeerPort_BoundOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[int]int{0: maxAccepted, 9000: 9000} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := openStore(t, vfs.NewMem(), "data")
+		n, err := New(Config{Store: store, Peer: ln, Gossip: "127.0.0.1:0", MaxForwarded: set, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.peering.port.cfg.MaxForwarded; got != want {
+			t.Errorf("with %d: %d connections with forwarded requests", set, got)
+		}
+		if err := errors.Join(n.Close(t.Context()), store.Close()); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -177,15 +177,26 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 	}); err != nil {
 		return err
 	}
-	keys, err := cfg.gossipKeys()
+	own, err := n.clusterConfig(peers, secure)
 	if err != nil {
 		return err
+	}
+	n.groups, err = cluster.New(own)
+	return err
+}
+
+// clusterConfig returns the configuration of the node's part of the cluster. The store is open.
+func (n *Node) clusterConfig(peers net.Listener, secure *tls.Config) (cluster.Config, error) {
+	cfg := n.cfg
+	keys, err := cfg.gossipKeys()
+	if err != nil {
+		return cluster.Config{}, err
 	}
 	shares, _, err := cfg.limits()
 	if err != nil {
-		return err
+		return cluster.Config{}, err
 	}
-	n.groups, err = cluster.New(cluster.Config{
+	return cluster.Config{
 		Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
 		Peer: peers, MaxForwarded: httpapi.MaxPeerConnections(shares.MaxConnections), TLS: secure, Gossip: cfg.Gossip, GossipKeys: keys, Advertise: cfg.Advertise,
 		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter, MaxFormat: cfg.MaxFormat,
@@ -195,8 +206,7 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 		Spare:      n.store.Space().SpentSpare,
 		LogWritten: observing(n.logWrites),
 		Clock:      machineClock,
-	})
-	return err
+	}, nil
 }
 
 // Join returns when the node belongs to a cluster and takes part in it. The shards may
