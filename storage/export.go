@@ -39,8 +39,8 @@ type section struct {
 }
 
 // Export copies a shard's rows as they are now into files of their own, for a
-// stream whose Size is known before it is read. At most two exports exist at once:
-// a third waits for one to be closed, up to a time, and fails with ErrBusy then.
+// stream whose Size is known before it is read. At most maxExports exist at once: another
+// one waits until one of them is closed or was read to its end, up to a time, and fails with ErrBusy then.
 // It fails with ErrNoRoom if the disk would have less than half of its reserve left.
 // When ctx ends, the copying or the reading ends with its cause.
 func (s *Store) Export(ctx context.Context, shard Shard, wait time.Duration) (*Export, error) {
@@ -128,7 +128,7 @@ func (e *Export) Fingerprint() Fingerprint {
 	return e.print.fingerprint()
 }
 
-// Read reads the stream.
+// Read reads the stream. At its end the export is closed.
 func (e *Export) Read(p []byte) (int, error) {
 	for {
 		switch {
@@ -157,6 +157,10 @@ func (e *Export) Read(p []byte) (int, error) {
 			e.head = sectionHeader(e.sections[e.next].size, e.sections[e.next].sum)
 			e.next++
 		default:
+			// The receiver may take minutes until it has all in place, or hang.
+			if err := e.Close(); err != nil {
+				return 0, err
+			}
 			return 0, io.EOF
 		}
 	}

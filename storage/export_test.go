@@ -286,6 +286,27 @@ func TestExport_FewAtOnce(t *testing.T) {
 	must(t, open[1].Close()) // once more does nothing
 }
 
+// An export that was read to its end takes no place of others: its receiver may take minutes for the answer.
+func TestExport_ReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	var read []*Export
+	for range maxExports {
+		e := ok(s.Export(t.Context(), 1, time.Second))(t)
+		if n := ok(io.Copy(io.Discard, e))(t); n != e.Size() {
+			t.Errorf("read %d bytes of %d", n, e.Size())
+		}
+		read = append(read, e)
+	}
+	e := ok(s.Export(t.Context(), 1, time.Microsecond))(t)
+	if left := ok(s.transfer.fs.List(s.transfer.dir))(t); len(left) != 1 {
+		t.Errorf("there are the files of %v", left)
+	}
+	for _, e := range append(read, e) {
+		must(t, e.Close())
+	}
+}
+
 func TestOpen_RemovesWhatATransferLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
