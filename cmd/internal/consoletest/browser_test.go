@@ -52,9 +52,14 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	systemtest.LogSecrets.Give(rootToken)
 	code := m.Run()
 	for _, end := range shared.chromium.end {
 		end()
+	}
+	for _, fault := range systemtest.LogSecrets.Faults() {
+		fmt.Fprintf(os.Stderr, "a node has logged %s\n", fault)
+		code = max(code, 1)
 	}
 	if shared.built.dir != "" {
 		if err := os.RemoveAll(shared.built.dir); err != nil {

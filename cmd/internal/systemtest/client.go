@@ -69,6 +69,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body any, headers 
 	if err != nil {
 		return Answer{}, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
 	}
+	LogSecrets.Answer(b)
 	return Answer{res.StatusCode, res.Header, b}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"switchyard/httpapi"
 	"switchyard/httpapi/apicheck"
+	"switchyard/internal/testkit/bucket"
 )
 
 // built holds the binary under test, compiled once for all tests, and faulty the one whose
@@ -25,7 +26,8 @@ var built, faulty struct {
 
 // TestMain holds every answer that any test of this package gets through an HTTP
 // client against the API's description. Connections that tests write to by hand are
-// not looked at: what they send is no HTTP, or as good as none.
+// not looked at: what they send is no HTTP, or as good as none. It also reads every line
+// that a node logs in any of the tests: none may have a secret.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(machineSocket); socket != "" {
 		os.Exit(askMachines(socket))
@@ -35,9 +37,14 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	LogSecrets.Give(rootToken, fleetRoot, fleetKey, bucket.SecretKey, bucket.Session)
 	code := m.Run()
 	for _, fault := range watch.Faults() {
 		fmt.Fprintf(os.Stderr, "an answer is not as /openapi.json says: %s\n", fault)
+		code = max(code, 1)
+	}
+	for _, fault := range LogSecrets.Faults() {
+		fmt.Fprintf(os.Stderr, "a node has logged %s\n", fault)
 		code = max(code, 1)
 	}
 	for _, dir := range []string{built.dir, faulty.dir} {

@@ -84,8 +84,8 @@ func startIn(dir, binary string, flags, env []string, log io.Writer) (*Process, 
 	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), env...)
 	// Its own process group, so that a signal to the test does not reach it first.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	all := io.MultiWriter(p.output, log)
-	p.cmd.Stderr = all
+	p.cmd.Stderr = io.MultiWriter(p.output, log, LogSecrets.Log())
+	all := io.MultiWriter(p.output, log, LogSecrets.Log())
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("launch: %w", err)

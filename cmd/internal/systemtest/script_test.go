@@ -32,7 +32,8 @@ func stoppable(t *testing.T, change func(*node.Config)) (n *node.Node, stop func
 	t.Helper()
 	cfg := node.Config{
 		Data: t.TempDir(), HTTP: "127.0.0.1:0", Metrics: "127.0.0.1:0", Shards: 4, RootToken: rootToken,
-		OpenOnboarding: true, RequestTimeout: 10 * time.Second, Version: "test", Logger: slog.New(slog.DiscardHandler),
+		OpenOnboarding: true, RequestTimeout: 10 * time.Second, Version: "test",
+		Logger: slog.New(slog.NewTextHandler(LogSecrets.Log(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&cfg)
