@@ -214,14 +214,14 @@ func refuseDamaged(ctx context.Context, t *testing.T, node *Process, backups str
 	}
 }
 
-// TestBackup_OfAClusterUnderLoad takes a backup of three nodes under creates while one dies,
-// restores it into one node and lets two others join.
+// TestBackup_OfAClusterUnderLoad takes a backup of four nodes under creates while one dies and the shards of
+// another move away, restores it into one node and lets two others join.
 func TestBackup_OfAClusterUnderLoad(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
 	s := testkit.Seed(t)
-	f := newFleet(ctx, t, 3, "--shards", "4")
+	f := newFleet(ctx, t, 4, "--shards", "4")
 	load, err := newTraffic(ctx, f, 4, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -250,13 +250,31 @@ func TestBackup_OfAClusterUnderLoad(t *testing.T) {
 		acknowledged[sp] = sp.books()
 	}
 	f.members[2].Kill()
+	leaves := f.members[1].Name
+	if code, out := f.operator(ctx, "cluster", "drain", leaves, "--no-wait", "--url", f.members[0].URL); code != 0 {
+		t.Fatalf("the drain ended with %d: %s", code, out)
+	}
 	backups := filepath.Join(t.TempDir(), "backups")
 	code, out := f.operator(ctx, "backup", "--to", backups, "--url", f.members[0].URL)
-	load.end()
 	if code != 0 {
 		t.Fatalf("the backup ended with %d: %s", code, out)
 	}
+	moved := func(v ClusterView) bool {
+		for _, shard := range v.Shards {
+			if shard.Leader == leaves || shard.Leader == "" {
+				return false
+			}
+		}
+		return true
+	}
+	if err := f.members[0].Await(ctx, leaves+" leads nothing", moved); err != nil {
+		t.Error(err)
+	}
+	load.end()
 	f.Close()
+	if code, out := f.operator(ctx, "backup", "drill", backups); code != 0 || !strings.Contains(out, "clean") {
+		t.Errorf("the drill ended with %d: %s", code, out)
+	}
 
 	to := NewFleet(binary(t), t.TempDir())
 	to.keepLogs(t)
