@@ -124,6 +124,42 @@ func TestDocs_CommandsThatMeasure(t *testing.T) {
 	}
 }
 
+// Commands of ours in blocks without a language need a provider, a Kubernetes cluster, or values that only the
+// reader has. They are parsed here and not run.
+func TestDocs_CommandsThatNeedMore(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := regexp.MustCompile(`^(?:\w+=\S+ )*(?:kubectl .* -- /)?switchyard (.*?)(?: \.\.\.)?$`)
+	parsed := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)\n```([^\n]*)\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
+			if block[1] != "" {
+				continue
+			}
+			for line := range strings.Lines(strings.ReplaceAll(block[2], "\\\n", "")) {
+				found := ours.FindStringSubmatch(strings.TrimSpace(line))
+				if found == nil {
+					continue
+				}
+				if _, err := parse(t, strings.Fields(found[1])...); err != nil {
+					t.Errorf("%s: %s: %v", page, line, err)
+				}
+				parsed++
+			}
+		}
+	}
+	if parsed < 4 {
+		t.Errorf("%d commands", parsed)
+	}
+}
+
 // headings returns the anchors of a document's headings.
 func headings(t *testing.T, file string) map[string]bool {
 	t.Helper()

@@ -76,6 +76,9 @@ var machinePrograms = map[string]string{
 	"switchyard": `case "$1" in serve) exec "$TEST_PROGRAM" "$@" ;; esac
 exec "$SWITCHYARD_PROGRAM" "$@"`,
 	"systemctl": `exec "$TEST_PROGRAM" systemctl "$@"`,
+	"make":      `case "$1" in run) exec "$TEST_PROGRAM" serve --data data ;; *) exit 2 ;; esac`,
+	"pkill":     `exec "$TEST_PROGRAM" pkill "$@"`,
+	"uuidgen":   `cat /proc/sys/kernel/random/uuid`,
 	"ssh": `to=$1; shift
 for a; do shift; set -- "$@" "$(printf %s "$a" | sed "s#^$ROOT/$MACHINE/#$ROOT/$to/#")"; done
 mkdir -p "$ROOT/$to"
@@ -145,7 +148,10 @@ func (m *machines) answer(conn net.Conn) {
 	case err != nil:
 	case len(r.Args) > 1 && r.Args[0] == "serve":
 		err = m.serve(r)
-	case slices.Equal(r.Args, []string{"systemctl", "restart", "switchyard"}):
+	case slices.Equal(r.Args, []string{"systemctl", "restart", "switchyard"}), slices.Equal(r.Args, []string{"pkill", "-9", "switchyard"}):
+		if r.Args[0] == "pkill" {
+			m.kill() // the page has the reader start the node again
+		}
 		m.mu.Lock()
 		r.Args = m.last[r.Machine]
 		m.mu.Unlock()
@@ -215,6 +221,7 @@ func (m *machines) kill() {
 	for _, p := range m.nodes {
 		p.Kill()
 	}
+	clear(m.nodes)
 }
 
 // readyWatch is written what a node logs.
@@ -265,8 +272,9 @@ func (m *machines) environment(machine string) []string {
 // machinePath matches a path of a page's machine.
 var machinePath = regexp.MustCompile(`(^|[\s='"])(/(?:etc|var|disks)/)`)
 
-// sh runs commands on a machine. Variables that they set are there for the next ones.
-func (m *machines) sh(machine, commands string) {
+// sh runs commands on a machine, and returns what they print. Variables that they set are there for the next
+// ones.
+func (m *machines) sh(machine, commands string) string {
 	m.t.Helper()
 	if err := os.MkdirAll(m.dir(machine, "home"), 0o700); err != nil {
 		m.t.Fatal(err)
@@ -282,6 +290,7 @@ func (m *machines) sh(machine, commands string) {
 	if err != nil {
 		m.t.Fatalf("on %s: %v\n%s\n%s", machine, err, text, out)
 	}
+	return string(out)
 }
 
 // page runs the commands of a page of docs. A block of commands names its machine; the operator's has
