@@ -19,7 +19,8 @@ type Place interface {
 	// slash.
 	Draft(folder string) (Draft, error)
 	Remove(ctx context.Context, name string) error
-	// Lock keeps other backups away, where the place can do that, and makes the place ready.
+	// Lock keeps other backups away, where the place can do that, and makes the place ready. The error
+	// is errLocked while another backup keeps this one away.
 	Lock(ctx context.Context) (unlock func() error, err error)
 	// Dir is the directory of the place; empty for a service, which has no lock, and keeps its
 	// files from damage by itself.

@@ -73,6 +73,9 @@ func (d dirPlace) Size(_ context.Context, name string) (int64, error) {
 
 func (d dirPlace) Remove(_ context.Context, name string) error { return os.Remove(d.at(name)) }
 
+// errLocked is the error while another backup writes to a place.
+var errLocked = errors.New("another backup writes")
+
 // Lock implements Place. It removes what a backup that was killed has left.
 func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
 	if err := durable.MakeDir(d.at(shardDir)); err != nil {
@@ -80,7 +83,7 @@ func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
 	}
 	lock, err := vfs.Default.Lock(d.at("lock"))
 	if err != nil {
-		return nil, fmt.Errorf("another backup writes to %s: %w", d, err)
+		return nil, fmt.Errorf("%w to %s: %w", errLocked, d, err)
 	}
 	for _, folder := range []string{"", shardDir} {
 		left, err := d.List(ctx, folder)

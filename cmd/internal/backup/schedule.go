@@ -42,6 +42,8 @@ type Schedule struct {
 	refused error
 
 	seen seen // owned by Run, and by Take while that runs
+	// tries counts the failures in a row since this node leads. Owned by Run.
+	tries int
 }
 
 // Status is what a node knows of the backups of its cluster.
@@ -73,7 +75,7 @@ const (
 	lookEvery = time.Minute
 	// settle is the pause after another node may have become the one that takes the backups.
 	settle = time.Second
-	// firstRetry is the pause after a failure; it doubles with each further one up to
+	// firstRetry is the pause after a failure; it doubles with each further one of the same lead up to
 	// longestRetry, or to the interval of the schedule if that is shorter.
 	firstRetry   = 30 * time.Second
 	longestRetry = 30 * time.Minute
@@ -119,7 +121,7 @@ func (s *Schedule) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			changed = nil
+			changed, s.tries = nil, 0
 			wait.Reset(settle)
 		case <-wait.C:
 			_, changed = s.Leads()
@@ -140,6 +142,7 @@ func (s *Schedule) step(ctx context.Context) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	case !s.leads():
+		s.tries = 0
 		if err != nil {
 			s.Logger.Warn("the backups can't be listed", "in", s.To.String(), "error", err)
 		}
@@ -154,13 +157,17 @@ func (s *Schedule) step(ctx context.Context) time.Duration {
 	}
 	s.note(err)
 	if err != nil {
+		s.tries++
 		pause := s.retry()
-		if errors.Is(err, errEmptied) { // no logs are archived either, until the backups are found again
+		// While the backups are gone no logs are archived either. And the backup of another node that writes there
+		// ends at a time of its own: that of a node that led before, and hangs, may end hours later.
+		if errors.Is(err, errEmptied) || errors.Is(err, errLocked) {
 			pause = min(lookEvery, s.Every)
 		}
 		s.Logger.Error("the scheduled backup failed", "to", s.To.String(), "error", err, "again", pause)
 		return pause
 	}
+	s.tries = 0
 	return 0
 }
 
@@ -174,8 +181,7 @@ func (s *Schedule) due() time.Duration {
 }
 
 func (s *Schedule) retry() time.Duration {
-	failures := max(1, s.Status().Failures)
-	return min(s.Every, longestRetry, firstRetry<<min(failures-1, 10))
+	return min(s.Every, longestRetry, firstRetry<<min(max(0, s.tries-1), 10))
 }
 
 // look finds the newest backup of the cluster.

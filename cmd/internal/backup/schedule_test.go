@@ -208,36 +208,6 @@ func TestSchedule_AfterAWrongClock(t *testing.T) {
 	})
 }
 
-func TestSchedule_TriesAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := rehearse(t, 24*time.Hour)
-		r.failing.Store(true)
-		r.pass(10*time.Minute + time.Second)
-		if status := r.nodes[0].Status(); status.Failures != 1 || status.Failed != 1 || status.Error != errDisk.Error() || status.Name != "" {
-			t.Errorf("%+v", status)
-		}
-		// Pauses of 30 s, 1, 2, 4, 8, 16 and 30 minutes, and of 30 from there on.
-		r.pass(70*time.Minute + 91*time.Minute + 30*time.Second)
-		if status := r.nodes[0].Status(); status.Failures != 8 {
-			t.Errorf("%+v", status)
-		}
-		r.failing.Store(false)
-		r.pass(time.Hour)
-		if status := r.nodes[0].Status(); status.Failures != 0 || status.Error != "" || status.Failed != 8 || status.Taken != 1 || status.Name == "" {
-			t.Errorf("%+v", status)
-		}
-		// The archive can't be listed: that fails for the node that takes backups alone.
-		if err := errors.Join(os.Rename(r.dir, r.dir+".x"), os.WriteFile(r.dir, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		r.pass(time.Hour)
-		if a, b := r.nodes[0].Status(), r.nodes[1].Status(); a.Failures == 0 || b.Failures != 0 || b.Name == "" {
-			t.Errorf("%+v and %+v", a, b)
-		}
-	})
-}
-
 // The file system of the backups is not mounted: none is taken into the directory below, also by a node that was
 // restarted meanwhile.
 func TestSchedule_TakesNoneWhereTheBackupsAreGone(t *testing.T) {
