@@ -32,6 +32,7 @@ func dockerfile(t *testing.T, root string) (instructions [][2]string) {
 // Modules are not downloaded again.
 func TestDockerfile_Steps(t *testing.T) {
 	t.Parallel()
+	binary(t) // the same packages: compiled once, and not while the commands below have to end in time
 	ctx, cancel := limited(t, 5*time.Minute)
 	defer cancel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
