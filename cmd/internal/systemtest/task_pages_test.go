@@ -94,6 +94,22 @@ func TestTaskPages(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// The page's commands are in the cluster's audit.
+	for action, want := range map[string]string{"node.drained": "node-3", "node.undrained": "node-3", "node.removed": "node-3", "cluster.read_only": "service", "limit.*": kept.Workspace.ID} {
+		var page struct {
+			Entries []struct {
+				Target struct{ ID string }
+				Actor  struct{ ID string }
+			}
+		}
+		if err := NewClient(one.URL, token, 1).Decode(ctx, "GET", "/cluster/audit?action="+action, nil, http.StatusOK, &page); err != nil {
+			t.Error(err)
+		}
+		if len(page.Entries) == 0 || page.Entries[0].Target.ID != want || page.Entries[0].Actor.ID != "root" {
+			t.Errorf("the audit's entries of %s are %+v", action, page.Entries)
+		}
+	}
+
 	// Two disks are lost.
 	m.kill()
 	if err := os.CopyFS(m.dir("operator", "disks", "node-2"), os.DirFS(m.dir("node-2", "var", "lib", "switchyard"))); err != nil {
