@@ -50,6 +50,8 @@ type message struct {
 	method    string         // empty for an answer
 	tool      string         // of tools/call
 	arguments []byte
+	// traceparent is the trace that _meta names, by the conventions of the protocol; nil for none.
+	traceparent []byte
 	// params are those that the SDK gets, and forSDK is its message.
 	params jsontext.Value
 	forSDK []byte
@@ -108,6 +110,7 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 	case !notification && m.id == nil:
 		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "The request has no id.")
 	}
+	m.traceparent = metaTrace(wire.Params)
 	if m.method == methodCall {
 		var params callParams
 		if jsonv2.Unmarshal(wire.Params, &params) == nil { // else the SDK reports the fault
@@ -127,6 +130,22 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 		}
 	}
 	return m, nil
+}
+
+// metaTrace returns the trace that the params of a message name.
+func metaTrace(params jsontext.Value) []byte {
+	if !bytes.Contains(params, []byte("traceparent")) { // most don't
+		return nil
+	}
+	var named struct {
+		Meta struct {
+			Traceparent string `json:"traceparent"`
+		} `json:"_meta"`
+	}
+	if jsonv2.Unmarshal(params, &named) != nil { // the SDK reports the fault, if it is one to it
+		return nil
+	}
+	return []byte(named.Meta.Traceparent)
 }
 
 // prepareForSDK makes the message for the SDK of the parts that it needs. Params of tools/call are

@@ -58,7 +58,7 @@ func (s *Server) traced(x *exchange) bool {
 	if x.route == nil || x.route.Op == nil || x.waited {
 		return false
 	}
-	parent, known := parseTraceparent(x.ctx.Request.Header.PeekCanonical(traceparentName))
+	parent, known := parseTraceparent(x.namedTrace())
 	if !s.wantsTrace(x, parent, known) || x.streams() {
 		return false
 	}
@@ -68,6 +68,16 @@ func (s *Server) traced(x *exchange) bool {
 	}
 	x.trace.ctx, x.trace.span = t.Tracer.Start(ctx, x.route.label, trace.WithTimestamp(x.start), trace.WithSpanKind(trace.SpanKindServer))
 	return true
+}
+
+// namedTrace returns the trace that a request names in its header or, as a message to a session's tools, in the
+// message. What another node sends is in the header.
+func (x *exchange) namedTrace() []byte {
+	header := x.ctx.Request.Header.PeekCanonical(traceparentName)
+	if len(header) == 0 && x.message != nil && (x.conn == nil || !x.conn.peer) {
+		return x.message.traceparent
+	}
+	return header
 }
 
 // wantsTrace reports whether a request is to be traced. Another node has decided already.

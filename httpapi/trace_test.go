@@ -129,6 +129,52 @@ func TestTraces_CallersCanForceFew(t *testing.T) {
 	}
 }
 
+// A message to the tools names its trace in _meta or in the header, which counts first. The node that is asked
+// reads it, and the owner believes the node alone.
+func TestTraces_OfMessagesToTheTools(t *testing.T) {
+	t.Parallel()
+	const route = "POST /w/{organizationId}/sessions/{id}/mcp in "
+	meta := func(value string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_issue","arguments":{},"_meta":{"traceparent":` + value + `}}}`
+	}
+	other := strings.Replace(traceparent, givenTrace, strings.Repeat("a", 32), 1)
+	done := scoped(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{Outcome: tracker.Done, Body: []byte(`{}`)}, nil
+	})
+	for _, row := range []struct{ name, message, header, want string }{
+		{"the header", callOf("read_issue", `{}`), traceparent, givenTrace},
+		{"_meta", meta(`"` + traceparent + `"`), "", givenTrace},
+		{"both", meta(`"` + other + `"`), traceparent, givenTrace},
+		{"neither", callOf("read_issue", `{}`), "", ""},
+		{"an argument", callOf("read_issue", `{"_meta":{"traceparent":"`+traceparent+`"}}`), "", ""},
+		{"no text", meta(`[1]`), "", ""},
+		{"malformed", meta(`"00-nonsense"`), "", ""},
+	} {
+		alone, a := &notedTracer{}, newAtlas("b")
+		first, second := &notedTracer{}, &notedTracer{}
+		b, entry, owner := setup(t, alone.with(0)), a.join(t, "a", first.with(0)), a.join(t, "b", second.with(0))
+		b.engine.set(done)
+		owner.engine.set(done)
+		var headers []string
+		if row.header != "" {
+			headers = []string{"Traceparent", row.header}
+		}
+		b.say(t, row.message, headers...)
+		entry.do(t, "GET", things, "") // the caller is known from here on
+		first.requests()
+		entry.say(t, row.message, headers...)
+		want := ""
+		if row.want != "" {
+			want = route + row.want
+		}
+		for node, tracer := range map[string]*notedTracer{"alone": alone, "asked": first, "owner": second} {
+			if got := strings.Join(tracer.requests(), ", "); got != want {
+				t.Errorf("%s, %s: %q, want %q", row.name, node, got, want)
+			}
+		}
+	}
+}
+
 // A client's header never reaches the owner, which would take it for the other node's.
 func TestTraces_AreChosenByTheNodeAsked(t *testing.T) {
 	t.Parallel()
