@@ -24,6 +24,7 @@ import (
 type leaderWatchdog struct {
 	groups []atomic.Pointer[group]  // by shard
 	idle   func(now time.Time) bool // reports whether the node has nothing to do
+	hangs  func() bool              // reports whether the node's disk hangs
 	quit   chan struct{}
 	ended  chan struct{}
 	steps  sync.WaitGroup // of checkFollowers
@@ -37,7 +38,7 @@ const (
 )
 
 func newLeaderWatchdog(n *Node) *leaderWatchdog {
-	return &leaderWatchdog{groups: n.groups, idle: n.isIdle, quit: make(chan struct{}), ended: make(chan struct{})}
+	return &leaderWatchdog{groups: n.groups, idle: n.isIdle, hangs: n.diskHangs, quit: make(chan struct{}), ended: make(chan struct{})}
 }
 
 func (v *leaderWatchdog) run() {
@@ -46,6 +47,7 @@ func (v *leaderWatchdog) run() {
 	timer := time.NewTimer(watchdogTick)
 	defer timer.Stop()
 	var busyUntil, beatAt time.Time
+	hangs := false
 	next := make([]time.Time, len(v.groups)) // when to come to each group, if the node is idle
 	for {
 		select {
@@ -58,6 +60,9 @@ func (v *leaderWatchdog) run() {
 			if beat {
 				beatAt = now.Add(beatEvery)
 			}
+			if !idle || beat {
+				hangs = v.hangs()
+			}
 			earliest := beatAt
 			for i := range v.groups {
 				g := v.groups[i].Load()
@@ -65,7 +70,7 @@ func (v *leaderWatchdog) run() {
 					continue
 				}
 				if (!idle || beat || !now.Before(next[i])) && g.up.Load() {
-					next[i] = v.check(g, now, idle, beat)
+					next[i] = v.check(g, now, idle, beat, hangs)
 				}
 				if next[i].Before(earliest) {
 					earliest = next[i]
@@ -84,7 +89,7 @@ func (v *leaderWatchdog) run() {
 
 // check does what is due at a group, and returns when to come again if the node is idle. It comes to
 // every group with each beat, too.
-func (v *leaderWatchdog) check(g *group, now time.Time, idle, beat bool) (next time.Time) {
+func (v *leaderWatchdog) check(g *group, now time.Time, idle, beat, hangs bool) (next time.Time) {
 	g.checkLeader(now)
 	switch g.raft.State() {
 	case raft.Leader:
@@ -98,7 +103,7 @@ func (v *leaderWatchdog) check(g *group, now time.Time, idle, beat bool) (next t
 			next = g.silentFrom
 		}
 	}
-	g.checkProgress()
+	g.checkProgress(hangs)
 	return next
 }
 

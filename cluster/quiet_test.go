@@ -158,13 +158,13 @@ func TestLeaderWatchdog_ComesAgain(t *testing.T) {
 		v := newLeaderWatchdog(w.nodes[name].Node)
 		w.nodes[name].takeWatchdog()
 		now := time.Now()
-		next := v.check(g, now, true, false)
+		next := v.check(g, now, true, false, false)
 		switch heard := g.heard(); name {
 		case "a":
 			if !g.isRelaxed() || next.Before(now.Add(beatEvery)) {
 				t.Errorf("to a relaxed leader after %v", next.Sub(now))
 			}
-			if next = v.check(g, now, false, false); next.After(now) {
+			if next = v.check(g, now, false, false, false); next.After(now) {
 				t.Errorf("to a busy leader after %v", next.Sub(now))
 			}
 		default:
@@ -172,7 +172,7 @@ func TestLeaderWatchdog_ComesAgain(t *testing.T) {
 				t.Errorf("to a relaxed follower %v after its leader", next.Sub(heard))
 			}
 			g.tighten()
-			if next = v.check(g, heard.Add(electionTimeout), true, false); next.After(heard.Add(electionTimeout)) {
+			if next = v.check(g, heard.Add(electionTimeout), true, false, false); next.After(heard.Add(electionTimeout)) {
 				t.Errorf("to a follower that misses its leader %v after it", next.Sub(heard))
 			}
 		}

@@ -26,19 +26,19 @@ type replicaChange struct {
 	Node   string        `json:"node"`
 }
 
-// full reports whether this node should lead nothing and take no replicas: its disk is full or
-// damaged, or its clock is wrong.
+// full reports whether this node should lead nothing and take no replicas: its disk is full, damaged or
+// hangs, or its clock is wrong.
 func (n *Node) full() bool {
-	return n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load()
+	return n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load() || n.diskHangs()
 }
 
 // report describes the groups on this node.
 func (n *Node) report() []placement.GroupReport {
 	var reports []placement.GroupReport
-	full := n.full()
+	full, stuck := n.full(), n.diskHangs()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
-			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full}
+			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full, Stuck: stuck}
 			if failed := g.failed.Load(); failed != nil {
 				r.Starting, r.Failed = false, (*failed).Error()
 			}
@@ -46,7 +46,7 @@ func (n *Node) report() []placement.GroupReport {
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
-			r.Full, r.NoRoom = full || g.stuck.Load(), g.room.none()
+			r.Full, r.Stuck, r.NoRoom = full, stuck, g.room.none()
 			r.Differing = n.Differing(g.shard)
 			reports = append(reports, r)
 		}

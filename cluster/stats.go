@@ -34,7 +34,7 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 	s := Stats{
 		Term:         g.raft.CurrentTerm(),
 		Epoch:        g.epoch.Load(),
-		Stuck:        g.stuck.Load(),
+		Stuck:        g.diskHangs(),
 		NoRoom:       !n.HasRoom(shard),
 		Applied:      g.machine.applied.Load(),
 		PendingBytes: g.machine.pending.Load(),

@@ -10,7 +10,8 @@ import (
 // A leader whose disk takes no more writes goes on sending heartbeats, which Raft does on
 // goroutines of their own: nobody else is elected, and every write waits. So a leader that makes no
 // progress falls silent, and the other voters elect one of them. Nothing is lost by that: it is what
-// the others see when a node dies.
+// the others see when a node dies. All replicas of a node write to one disk, so once one of them waits, the
+// node leaves all shards that it leads, and should lead nothing.
 
 const (
 	// stuckAfter is how long an entry may wait for this node's disk.
@@ -53,29 +54,48 @@ func (s *stuckWatch) stuck(p progress) bool {
 	return p.now-s.heardAt >= int64(deafAfter) || p.committed > p.applied && p.now-s.appliedAt >= int64(stuckAfter)
 }
 
-// checkProgress silences a leader that is stuck, for as long as it is one. The leader watchdog calls
-// it.
-func (g *group) checkProgress() {
+// checkProgress silences a leader that is stuck, or whose node has a disk that hangs, for as long as it is
+// one. The leader watchdog calls it.
+func (g *group) checkProgress(hangs bool) {
 	waiting := g.commit.waiting.since.Load()
 	if declaring := g.declaring.since.Load(); waiting == 0 || declaring != 0 && declaring < waiting {
 		waiting = declaring
 	}
 	if waiting == 0 && !g.stuck.Load() { // as nearly always: an idle shard must cost nearly nothing
 		g.watch = stuckWatch{}
+		if hangs || g.tracking.silent.Load() {
+			g.silence(hangs)
+		}
 		return
 	}
 	p := progress{now: g.tuning.clock(), waiting: waiting, applied: g.machine.applied.Load(), committed: g.raft.CommitIndex()}
-	leads := g.raft.State() == raft.Leader
-	if leads && waiting != 0 && p.now-waiting >= int64(stuckAfter) {
+	if g.raft.State() == raft.Leader && waiting != 0 && p.now-waiting >= int64(stuckAfter) {
 		p.hears = g.tracking.probe()
 	}
 	stuck := g.watch.stuck(p)
 	g.stuck.Store(stuck)
-	silent := stuck && leads && g.hasOthers()
+	g.silence(stuck || hangs)
+}
+
+// silence silences this member if it leads other voters, or ends that.
+func (g *group) silence(silent bool) {
+	silent = silent && g.raft.State() == raft.Leader && g.hasOthers()
 	if g.tracking.silent.Swap(silent) != silent && silent {
-		g.logger.Error("entries of this shard wait for the disk: the leadership is left to another voter", "waits", time.Duration(p.now-waiting).Round(time.Millisecond))
+		g.logger.Error("this node's disk takes no writes: the leadership of the shard is left to another voter")
 	}
 }
+
+// diskHangs reports whether writes of some replica have waited for this node's disk for stuckAfter.
+func (n *Node) diskHangs() bool {
+	for i := range n.groups {
+		if g := n.groups[i].Load(); g != nil && g.up.Load() && g.diskHangs() {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *group) diskHangs() bool { return g.stuck.Load() || g.log.Waits() >= stuckAfter }
 
 // hasOthers reports whether the group has other voters.
 func (g *group) hasOthers() bool {

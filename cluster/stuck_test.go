@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"switchyard/internal/testkit"
+	"switchyard/storage"
 )
 
 // hangingDisk is a disk whose writes below a directory wait while it hangs.
@@ -43,16 +44,24 @@ func (d *hangingDisk) hang() (resume func()) {
 // stuckNetwork starts a shard on three nodes, of which a owns it and has the disk for its log.
 func stuckNetwork(t *testing.T) (*network, *hangingDisk) {
 	t.Helper()
+	return stuckNetworkOf(t, 1)
+}
+
+func stuckNetworkOf(t *testing.T, shards int) (*network, *hangingDisk) {
+	t.Helper()
 	w, disk := newNetwork(), &hangingDisk{dir: "raft"}
 	for _, name := range []string{"a", "b", "c"} {
 		fs := vfs.FS(vfs.NewMem())
 		if name == "a" {
 			fs = disk.fs()
 		}
-		w.boot(t, name, fs, name == "a", 1)
+		w.boot(t, name, fs, name == "a", shards)
 	}
-	for _, name := range []string{"b", "c"} {
-		w.addVoter(t, w.owner(t, 1, "a"), 1, name)
+	for n := range shards {
+		shard := storage.Shard(n + 1)
+		for _, name := range []string{"b", "c"} {
+			w.addVoter(t, w.owner(t, shard, "a"), shard, name)
+		}
 	}
 	return w, disk
 }
@@ -78,6 +87,21 @@ func TestStuck_LogOfTheOwner(t *testing.T) {
 	w.same(t, 1, "a", "b", "c")
 }
 
+// A node whose disk takes nothing leaves all shards that it leads, also those in which nothing is written: the
+// first write of each would wait in vain.
+func TestStuck_IdleShards(t *testing.T) {
+	t.Parallel()
+	w, disk := stuckNetworkOf(t, 2)
+	a := w.nodes["a"]
+	resume := sync.OnceFunc(disk.hang())
+	t.Cleanup(resume)
+	epoch, _ := a.Owner(1)
+	a.Propose(1, epoch, write(t, a.store, 1, "stuck"), func(error) {})
+	testkit.Eventually(t, "another node owns the idle shard", func() bool {
+		return w.nodes["b"].group(2).epoch.Load() != 0 || w.nodes["c"].group(2).epoch.Load() != 0
+	})
+}
+
 // The owner of an idle shard whose log can't be written is found out when it should hand the shard over:
 // the first entry that waits is the one that ends its ownership.
 func TestStuck_HandOverOfAnIdleShard(t *testing.T) {
@@ -93,6 +117,33 @@ func TestStuck_HandOverOfAnIdleShard(t *testing.T) {
 	resume()
 	testkit.Eventually(t, "the former owner follows", func() bool { return a.has(t, 1, "after") })
 	w.same(t, 1, "a", "b", "c")
+}
+
+// A follower whose log can't be written answers heartbeats, so its leader takes it for one that could lead
+// a shard in which nothing is written. Its node says in the reports of all its replicas that it should not.
+func TestStuck_LogOfAFollower(t *testing.T) {
+	t.Parallel()
+	w, disk := stuckNetwork(t)
+	a := w.nodes["a"]
+	testkit.Eventually(t, "b leads", func() bool {
+		_ = a.group(1).handOver(t.Context(), "b", false)
+		return w.nodes["b"].group(1).epoch.Load() != 0
+	})
+	if a.full() {
+		t.Fatal("a node whose disk works should lead nothing")
+	}
+	resume := sync.OnceFunc(disk.hang())
+	t.Cleanup(resume)
+	w.nodes["b"].mustPropose(t, 1, "after")
+	testkit.Eventually(t, "the node should lead nothing", a.full)
+	for _, r := range a.report() {
+		if !r.Full || !r.Stuck {
+			t.Errorf("the replica of shard %d says full %t, stuck %t", r.Shard, r.Full, r.Stuck)
+		}
+	}
+	resume()
+	testkit.Eventually(t, "the node may lead again", func() bool { return !a.full() })
+	testkit.Eventually(t, "it follows", func() bool { return a.has(t, 1, "after") })
 }
 
 // A group is stuck by its own disk's fault only: entries that wait for other voters don't count.

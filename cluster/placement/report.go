@@ -19,6 +19,8 @@ type GroupReport struct {
 	// NoRoom is set while the disk of the node has no room for changes: the replica acknowledges
 	// none. Versions before this field leave it out.
 	NoRoom bool `json:"noRoom,omitempty"`
+	// Stuck is set while writes to the disk of the node hang. Versions before this field leave it out.
+	Stuck bool `json:"stuck,omitempty"`
 	// Changing is set on a leader that has a change of the members in its log which is not committed
 	// yet: Voters and NonVoters may still become again what they were. Versions before this field
 	// leave it out.

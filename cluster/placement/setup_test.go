@@ -18,7 +18,8 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [leaving] [removed]
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
 //	                               ^c has caught up, ?c is not hosted, @d orphan,
-//	                               %c a voter not hosted, #c failed, -c has no room;
+//	                               %c a voter not hosted, #c failed, -c has no room,
+//	                               >c is on a disk that hangs;
 //	                               changing: the members are not committed;
 //	                               small: it has few entries
 //	lingering                      orphans were seen long enough
@@ -81,7 +82,7 @@ func parseCluster(t *testing.T, text string) State {
 
 func placeShard(state State, shard storage.Shard, words []string) {
 	lead := GroupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
-	hosts, failed, noRoom := []string{}, map[string]bool{}, map[string]bool{}
+	hosts, failed, noRoom, stuck := []string{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, word := range words {
 		if word == "changing" {
 			lead.Changing = true
@@ -91,11 +92,11 @@ func placeShard(state State, shard storage.Shard, words []string) {
 			lead.Last = smallLast
 			continue
 		}
-		name := strings.Trim(word, "*!~^?@%#-")
+		name := strings.Trim(word, "*!~^?@%#->")
 		if !strings.ContainsAny(word, "?%") {
 			hosts = append(hosts, name)
 		}
-		failed[name], noRoom[name] = strings.Contains(word, "#"), strings.Contains(word, "-")
+		failed[name], noRoom[name], stuck[name] = strings.Contains(word, "#"), strings.Contains(word, "-"), strings.Contains(word, ">")
 		switch {
 		case strings.Contains(word, "@"):
 		case strings.ContainsAny(word, "~^?"):
@@ -120,7 +121,7 @@ func placeShard(state State, shard storage.Shard, words []string) {
 		if failed[name] {
 			own.Failed = "bad"
 		}
-		own.NoRoom = noRoom[name]
+		own.NoRoom, own.Stuck = noRoom[name], stuck[name]
 		state.Reports[name] = append(state.Reports[name], own)
 	}
 }

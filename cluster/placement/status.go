@@ -107,17 +107,25 @@ func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.
 	case m.Draining:
 		status.Note = p.drainNote(m.Name)
 	}
-	if status.Note == "" && slices.ContainsFunc(slices.Collect(maps.Values(n.hosts)), func(r GroupReport) bool { return r.NoRoom }) {
+	some := func(says func(GroupReport) bool) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(n.hosts)), says)
+	}
+	switch {
+	case status.Note != "":
+	case some(func(r GroupReport) bool { return r.Stuck }):
+		status.Note = noteStuck
+	case some(func(r GroupReport) bool { return r.NoRoom }):
 		status.Note = noteNoRoom
 	}
 	return status, true
 }
 
-// Notes of a removal, of a drain that can't finish, and of a full disk.
+// Notes of a removal, of a drain that can't finish, and of a disk that hangs or is full.
 const (
 	noteRemoved      = "removed: other nodes take its replicas over"
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
+	noteStuck        = "its disk hangs: other nodes take over what it leads"
 	noteNoRoom       = "its disk has no room: its replicas take no changes"
 )
 

@@ -79,6 +79,12 @@ func TestTopology_Members(t *testing.T) {
 			node b
 			node c
 			shard 0 a* b c-`, "c", topology.NodeStatus{State: membership.NodeAlive, Replicas: 1, Note: noteNoRoom}},
+		{"the disk of a node hangs", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b >c`, "c", topology.NodeStatus{State: membership.NodeAlive, Replicas: 1, Note: noteStuck}},
 		{"a removed node is forgotten", `
 			three
 			node a

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -25,6 +26,9 @@ type LogStore struct {
 	// nothing.
 	Written func(took time.Duration)
 
+	opened  time.Time
+	writing atomic.Int64 // when the write under way began, in nanoseconds after opened; 0: there is none
+
 	// The bounds are cached; both are 0 for an empty log. Raft asks for them often, and Pebble
 	// would open an iterator each time.
 	mu          sync.Mutex
@@ -35,7 +39,7 @@ type LogStore struct {
 
 // OpenLog opens the log of a shard's group.
 func OpenLog(db *pebble.DB, shard storage.Shard) (*LogStore, error) {
-	s := &LogStore{db: db, shard: shard}
+	s := &LogStore{db: db, shard: shard, opened: time.Now()}
 	it, err := db.NewIter(&pebble.IterOptions{
 		LowerBound: Key(shard, KindLog, nil),
 		UpperBound: Key(shard, KindLog+1, nil),
@@ -79,7 +83,23 @@ func (s *LogStore) Configured() uint64 {
 }
 
 // Stable returns the store of the same group's term and vote.
-func (s *LogStore) Stable() *StableStore { return &StableStore{db: s.db, shard: s.shard} }
+func (s *LogStore) Stable() *StableStore { return &StableStore{db: s.db, shard: s.shard, log: s} }
+
+// begin notes that a write for the group begins, and end that it is on disk or failed. Raft makes one at a
+// time.
+func (s *LogStore) begin() { s.writing.Store(max(1, int64(time.Since(s.opened)))) }
+
+func (s *LogStore) end() { s.writing.Store(0) }
+
+// Waits returns for how long the write under way, of entries or of the term and vote, has waited for the
+// disk; 0 if there is none.
+func (s *LogStore) Waits() time.Duration {
+	began := s.writing.Load()
+	if began == 0 {
+		return 0
+	}
+	return time.Since(s.opened) - time.Duration(began)
+}
 
 // FirstIndex returns the index of the oldest entry; 0 if there is none.
 func (s *LogStore) FirstIndex() (uint64, error) {
@@ -157,7 +177,10 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 		}
 	}
 	began := time.Now()
-	if err := errors.Join(batch.Commit(pebble.Sync), batch.Close()); err != nil {
+	s.begin()
+	err := errors.Join(batch.Commit(pebble.Sync), batch.Close())
+	s.end()
+	if err != nil {
 		return fmt.Errorf("append to the log of shard %d: %w", s.shard, err)
 	}
 	if s.Written != nil {

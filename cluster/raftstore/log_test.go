@@ -155,11 +155,20 @@ func FuzzReadLog(f *testing.F) {
 	})
 }
 
+func openStable(t *testing.T, store *storage.Store, shard storage.Shard) *StableStore {
+	t.Helper()
+	log, err := OpenLog(store.Raft(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log.Stable()
+}
+
 func TestStableStore(t *testing.T) {
 	t.Parallel()
 	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
-	s, other := &StableStore{store.Raft(), 1}, &StableStore{store.Raft(), 2}
+	s, other := openStable(t, store, 1), openStable(t, store, 2)
 	if n, err := s.GetUint64([]byte("term")); n != 0 || err != nil {
 		t.Fatalf("an absent number is %d, %v", n, err)
 	}

@@ -16,6 +16,7 @@ import (
 type StableStore struct {
 	db    *pebble.DB
 	shard storage.Shard
+	log   *LogStore // of the same group; it notes the writes
 }
 
 // Set writes a row and returns when it is on disk.
@@ -24,7 +25,10 @@ func (s *StableStore) Set(name, value []byte) error {
 	if old, err := s.Get(name); err == nil && old != nil && bytes.Equal(old, value) {
 		return nil
 	}
-	if err := s.db.Set(Key(s.shard, KindStable, name), value, pebble.Sync); err != nil {
+	s.log.begin()
+	err := s.db.Set(Key(s.shard, KindStable, name), value, pebble.Sync)
+	s.log.end()
+	if err != nil {
 		return fmt.Errorf("write %s of shard %d: %w", name, s.shard, err)
 	}
 	return nil
