@@ -18,6 +18,7 @@ import (
 type clusterCmd struct {
 	Status  clusterStatusCmd  `cmd:"" help:"Show nodes and shards."`
 	Top     clusterTopCmd     `cmd:"" help:"Show nodes, shards with trouble, rates and the busiest and slowest workspaces, again and again."`
+	Audit   clusterAuditCmd   `cmd:"" help:"Print the audit of the cluster or of a workspace, an entry of JSON in each line."`
 	Drain   clusterDrainCmd   `cmd:"" help:"Move leaderships and replicas off a node, and wait until it is empty."`
 	Undrain clusterUndrainCmd `cmd:"" help:"Let a drained or removed node take work again."`
 	Remove  clusterRemoveCmd  `cmd:"" help:"Take a node out of the cluster, running or dead; its replicas are made anew elsewhere."`
