@@ -92,18 +92,18 @@ func (r *bulkRun) refuseArchived(i int) error {
 	}
 	if parent := r.plan.parents[i]; parent != noItem && r.items[parent].existing {
 		if err := r.tx.refuseArchivedID(r.items[parent].id); err != nil {
-			return err
+			return conflictAt(fmt.Sprintf("items[%d].parentRef", i), err)
 		}
 	}
 	if parent := r.in.Items[i].ParentID.Ptr(); parent != nil {
 		if err := r.tx.refuseArchivedParent(*parent); err != nil {
-			return err
+			return conflictAt(fmt.Sprintf("items[%d].parentId", i), err)
 		}
 	}
 	for j := range r.in.Items[i].Relations {
 		if other, existing := r.other(i, j); existing {
 			if err := r.tx.refuseArchivedID(other); err != nil {
-				return err
+				return conflictAt(bulkRelationPath(i, j), err)
 			}
 		}
 	}

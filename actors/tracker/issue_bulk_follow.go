@@ -51,16 +51,16 @@ func (r *bulkRun) relateTo(i, j int, other storage.ID, existing bool) error {
 	if existing && e.kind.ringless() {
 		ring, looks, err := r.tx.searchRing(e, min(maxRingLooks, maxBulkLooks-r.looks))
 		if err != nil {
-			return err
+			return conflictAt(bulkRelationPath(i, j), err)
 		}
 		if ring != nil {
-			return BadRequest(Fault{Path: fmt.Sprintf("items[%d].relations[%d]", i, j), Message: e.kind.ringFault()})
+			return BadRequest(Fault{Path: bulkRelationPath(i, j), Message: e.kind.ringFault()})
 		}
 		r.looks += looks
 	}
 	for _, id := range [...]storage.ID{e.from, e.to} {
 		if err := r.countRelation(id); err != nil {
-			return err
+			return conflictAt(bulkRelationPath(i, j), err)
 		}
 	}
 	if _, err := r.tx.addRelation(e); err != nil {
@@ -68,6 +68,9 @@ func (r *bulkRun) relateTo(i, j int, other storage.ID, existing bool) error {
 	}
 	return r.room()
 }
+
+// bulkRelationPath is the path of an item's relation in a bulk creation.
+func bulkRelationPath(i, j int) string { return fmt.Sprintf("items[%d].relations[%d]", i, j) }
 
 // countRelation counts a new relation of an issue. It returns CONFLICT if that is one too
 // many. The relations that an issue has already are counted in the store once.
@@ -140,6 +143,18 @@ func (r *bulkRun) dispatchItem(i int, d *BulkDispatch) error {
 	body = append(append(append(appendDerived(body, s), `,"preflight":`...), found...), '}')
 	r.sessions = append(r.sessions, bulkSession{id: s.id(), issue: id, body: body, created: r.firstEvent()})
 	return nil
+}
+
+// conflictAt puts the path of its cause in front of the message of a CONFLICT. Other errors stay as
+// they are.
+func conflictAt(path string, err error) error {
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Code != CodeConflict {
+		return err
+	}
+	at := *refused
+	at.Message = path + ": " + refused.Message
+	return &at
 }
 
 // below puts a path in front of the paths of a BAD_REQUEST. Other errors stay as they are.

@@ -71,7 +71,7 @@ func parentItem(refs map[string]int, i int, item *BulkItem, faults *Faults) int 
 }
 
 func relatedItem(refs map[string]int, i, j int, r *BulkRelation, faults *Faults) int {
-	at := fmt.Sprintf("items[%d].relations[%d]", i, j)
+	at := bulkRelationPath(i, j)
 	ref, id := r.Ref.Ptr(), r.IssueID.Ptr()
 	switch {
 	case faults.Has(at), faults.Has(at + ".ref"), faults.Has(at + ".issueId"):
@@ -161,7 +161,7 @@ func (r *bulkRings) walk(i int) {
 	r.state[i] = above
 	for _, e := range r.ways[i] {
 		if r.state[e.to] == above {
-			r.faults.Add(fmt.Sprintf("items[%d].relations[%d]", e.item, e.relation), r.kind.ringFault())
+			r.faults.Add(bulkRelationPath(e.item, e.relation), r.kind.ringFault())
 			continue
 		}
 		r.walk(e.to)

@@ -151,6 +151,33 @@ func TestCreateIssues_NamesEveryFault(t *testing.T) {
 	w.verify()
 }
 
+// A conflict with an issue that is there names the item, and the relation, that meets it.
+func TestCreateIssues_NamesTheItemOfAConflict(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	full := w.create(CreateIssueIn{Title: "Full"}).ID
+	one := fmt.Sprintf(`{"title": "a", "relations": [{"type": "relates", "issueId": %q}]}`, full)
+	w.bulk(`{"items": [` + strings.Repeat(one+",", maxRelations-1) + one + `]}`)
+	old := w.archived(CreateIssueIn{Title: "Old", IssueFields: IssueFields{ExternalRef: Some("old")}}).ID
+	events := len(w.events())
+	for item, path := range map[string]string{
+		fmt.Sprintf(`{"title": "b", "relations": [{"type": "blocks", "ref": "r"}, {"type": "blocked_by", "issueId": %q}]}`, full): "items[1].relations[1]: ",
+		fmt.Sprintf(`{"title": "b", "relations": [{"type": "relates", "issueId": %q}]}`, old):                                     "items[1].relations[0]: ",
+		fmt.Sprintf(`{"title": "b", "parentId": %q}`, old):                                                                        "items[1].parentId: ",
+		`{"title": "b", "parentRef": "o"}, {"title": "c", "ref": "o", "externalRef": "old"}`:                                      "items[1].parentRef: ",
+	} {
+		_, err := w.tryBulk(&w.ann, "", `{"items": [{"title": "a", "ref": "r"}, `+item+`]}`)
+		wantCode(t, err, CodeConflict)
+		if refused := (*Error)(nil); !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, path) {
+			t.Errorf("%s: %v, want %q in front", item, err, path)
+		}
+	}
+	if got := len(w.events()); got != events {
+		t.Errorf("%d events of refused requests", got-events)
+	}
+	w.verify()
+}
+
 func deepItems(n int) string {
 	var items []string
 	for i := range n {
