@@ -116,17 +116,20 @@ func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.
 		status.Note = noteStuck
 	case some(func(r GroupReport) bool { return r.NoRoom }):
 		status.Note = noteNoRoom
+	case some(func(r GroupReport) bool { return r.Full }):
+		status.Note = noteFull
 	}
 	return status, true
 }
 
-// Notes of a removal, of a drain that can't finish, and of a disk that hangs or is full.
+// Notes of a removal, of a drain that can't finish, and of a node that should lead nothing.
 const (
 	noteRemoved      = "removed: other nodes take its replicas over"
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
 	noteStuck        = "its disk hangs: other nodes take over what it leads"
 	noteNoRoom       = "its disk has no room: its replicas take no changes"
+	noteFull         = "should lead nothing: its disk is short of room or damaged, or its clock is wrong; its log says which"
 )
 
 // drainNote returns the reason if something will stay on a draining node.

@@ -85,6 +85,12 @@ func TestTopology_Members(t *testing.T) {
 			node b
 			node c
 			shard 0 a* b >c`, "c", topology.NodeStatus{State: membership.NodeAlive, Replicas: 1, Note: noteStuck}},
+		{"a node should lead nothing for another reason", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b =c`, "c", topology.NodeStatus{State: membership.NodeAlive, Replicas: 1, Note: noteFull}},
 		{"a removed node is forgotten", `
 			three
 			node a

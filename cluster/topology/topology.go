@@ -28,7 +28,7 @@ type NodeStatus struct {
 	Replicas     int `json:"replicas"` // shards of which it has a replica, voter or not
 	// Removed is set for a node that was removed and still serves what the other nodes have not taken over.
 	Removed bool `json:"removed,omitempty"`
-	// Note explains a removal or a drain that is not complete, or says that the disk hangs or has no room for changes.
+	// Note explains a removal or a drain that is not complete, or says why the node should lead nothing.
 	Note string `json:"note,omitempty"`
 }
 
