@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -118,6 +119,93 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 	}
 	if events.Status != "completed" || len(events.Activities) != 4 {
 		t.Errorf("the session shows %+v", events)
+	}
+}
+
+// TestMCP_GivesTheSessionUp has agents that keep a checkpoint, wait for conditions and give the
+// session back with the tools. The next claim brings what they left.
+func TestMCP_GivesTheSessionUp(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	n := inProcess(t, nil)
+	base := "http://" + n.HTTPAddr()
+	l := newLane(ctx, t, NewClient(base, "", 8), "gives-up")
+	if err := l.admin.Decode(ctx, "POST", "/workspaces/"+l.workspace+"/issues/"+l.issue+"/dispatch", map[string]string{"agentId": "smith"}, http.StatusCreated, nil); err != nil {
+		t.Fatal(err)
+	}
+	type claim struct {
+		Session     struct{ ID string }
+		LaneToken   string
+		Attempt     int
+		Checkpoint  json.RawMessage
+		LastAttempt *struct{ End string }
+		WokenBy     []struct{ Condition json.RawMessage }
+	}
+	claimed := func() (claim, *agent) {
+		var got struct{ Sessions []claim }
+		if err := l.admin.Decode(ctx, "POST", "/workspaces/"+l.workspace+"/agent/sessions/claim", map[string]string{"agentId": "smith"}, http.StatusOK, &got); err != nil || len(got.Sessions) != 1 {
+			t.Fatalf("claimed %+v, %v", got, err)
+		}
+		one := got.Sessions[0]
+		l.session, l.token = one.Session.ID, one.LaneToken
+		l.path = "/workspaces/" + l.workspace + "/agent/sessions/" + l.session
+		return one, l.hire(ctx, t, base)
+	}
+	over := func(a *agent) {
+		t.Helper()
+		if _, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "log", Arguments: map[string]any{"message": "late"}}); err == nil || !strings.Contains(err.Error(), "Conflict") {
+			t.Errorf("after the session was given up: %v", err)
+		}
+	}
+
+	_, a := claimed()
+	a.call(ctx, "log", map[string]any{
+		"plan":  []any{map[string]any{"id": "1", "title": "Oil it", "status": "in_progress"}},
+		"usage": map[string]any{"inputTokens": 3, "costMicros": 7},
+	}, nil)
+	a.call(ctx, "checkpoint", map[string]any{"value": map[string]any{"step": 1}}, nil)
+	for _, wrong := range []map[string]any{{}, {"all": []any{}}, {"any": []any{map[string]any{"session": l.session}}}} {
+		if e := a.fail(ctx, "wait", wrong); e.Code != "BAD_REQUEST" {
+			t.Errorf("wait %s: %+v", str(wrong), e)
+		}
+	}
+	var session struct {
+		Status, FailureReason string
+		Plan                  []struct{ Title string }
+		Usage                 struct{ InputTokens, CostMicros int }
+	}
+	a.call(ctx, "wait", map[string]any{"any": []any{map[string]any{"issue": l.issue}, map[string]any{"reply": true}}}, &session)
+	if session.Status != "waiting" {
+		t.Errorf("the session that waits is %+v", session)
+	}
+	over(a)
+	if err := l.admin.Decode(ctx, "POST", l.path+"/reply", map[string]string{"message": "Grease."}, http.StatusOK, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	second, a := claimed()
+	if second.Attempt != 1 || string(second.Checkpoint) != `{"step":1}` || second.LastAttempt == nil || second.LastAttempt.End != "waited" || len(second.WokenBy) != 1 || string(second.WokenBy[0].Condition) != `{"reply":true}` {
+		t.Errorf("the claim after the wait is %+v", second)
+	}
+	if e := a.fail(ctx, "release", map[string]any{"reason": "", "notBefore": "soon"}); e.Code != "BAD_REQUEST" || !strings.Contains(string(e.Details), `"path":"reason"`) || !strings.Contains(string(e.Details), `"path":"notBefore"`) {
+		t.Errorf("a wrong release: %+v", e)
+	}
+	a.call(ctx, "release", map[string]any{"reason": "No quota", "retryAfterSeconds": 0, "countAttempt": true}, &session)
+	if session.Status != "created" {
+		t.Errorf("the session that was released is %+v", session)
+	}
+	over(a)
+
+	third, a := claimed()
+	if third.Attempt != 2 || third.LastAttempt == nil || third.LastAttempt.End != "released" {
+		t.Errorf("the claim after the release is %+v", third)
+	}
+	a.call(ctx, "report", map[string]any{"status": "failed", "failureReason": "no_oil", "retryable": false}, nil)
+	if err := l.admin.Decode(ctx, "GET", l.path, nil, http.StatusOK, &session); err != nil {
+		t.Fatal(err)
+	}
+	if session.Status != "failed" || session.FailureReason != "no_oil" || len(session.Plan) != 1 || session.Plan[0].Title != "Oil it" || session.Usage.InputTokens != 3 || session.Usage.CostMicros != 7 {
+		t.Errorf("at the end: %+v", session)
 	}
 }
 
