@@ -24,7 +24,8 @@ func TestGuidePages(t *testing.T) {
 	const guide = "guide"
 
 	m.transcripts(guide, "README.md")
-	// What follows is about three nodes with ports of their own: TestLocalCluster_RunsStopsInOrderAndRunsAgain and docs/install.md.
+	// The rest of the page is about three nodes with ports of their own. TestLocalCluster_RunsStopsInOrderAndRunsAgain
+	// and docs/install.md cover it.
 	m.transcripts(guide, "docs/tour.md", "bin/switchyard cluster status", "switchyard serve --node-name node-2", "switchyard cluster status")
 
 	// On a server of its own: the page shows the first issue of a workspace.
