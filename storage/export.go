@@ -64,14 +64,8 @@ type ExportOptions struct {
 // ExportWith is Export with options.
 func (s *Store) ExportWith(ctx context.Context, shard Shard, options ExportOptions) (*Export, error) {
 	t := &s.transfer
-	late := time.NewTimer(options.Wait)
-	defer late.Stop()
-	select {
-	case t.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("export shard %d: %w", shard, context.Cause(ctx))
-	case <-late.C:
-		return nil, fmt.Errorf("export shard %d: %w", shard, ErrBusy)
+	if err := t.takeSlot(ctx, options.Wait); err != nil {
+		return nil, fmt.Errorf("export shard %d: %w", shard, err)
 	}
 	e := &Export{transfer: t, ctx: ctx}
 	err := s.roomToExport(shard)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -96,6 +98,26 @@ type transfer struct {
 	next    atomic.Uint64
 	writing sstable.WriterOptions
 	reading sstable.ReaderOptions
+}
+
+// takeSlot takes one of the slots, and waits for one up to a time. A free one is taken also when the time has
+// passed before it was looked at.
+func (t *transfer) takeSlot(ctx context.Context, wait time.Duration) error {
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-late.C:
+		return ErrBusy
+	}
 }
 
 func (t *transfer) open(fs vfs.FS, dir string, state *pebble.Options) error {
