@@ -36,7 +36,7 @@ const (
 	// lookEvery is the time between two looks at whether the process is idle: nobody has called
 	// Note, and it took at most an idleShare-th of a processor.
 	lookEvery = 5 * time.Second
-	idleShare = 10
+	idleShare = 4
 	// A release of memory takes time in proportion to the memory in use, so after each the next
 	// one waits restAfter times as long as it took.
 	restAfter = 100
