@@ -63,19 +63,19 @@ func TestNodeLoad_CountsRequests(t *testing.T) {
 func TestNodeLoad_SlowestRequest(t *testing.T) {
 	t.Parallel()
 	b := setupCluster(t, &fakeCluster{name: "node-1"})
-	var passed atomic.Int64
-	began := time.Now()
-	b.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
-	for _, takes := range []time.Duration{time.Millisecond, 2500 * time.Millisecond, 20 * time.Millisecond} {
+	var passed atomic.Int64 // since the request began, beside the real time
+	b.now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	for _, takes := range []time.Duration{time.Millisecond, 5 * time.Second, 4 * time.Second} {
 		b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
-			passed.Add(int64(takes))
+			passed.Store(int64(takes))
 			return tracker.Reply{Outcome: tracker.Done, Body: []byte("{}")}, nil
 		})
 		if a := b.as(t, operatorToken, "GET", "/workspaces/"+workspaceID+"/issues"); a.StatusCode != http.StatusOK {
 			t.Fatalf("%d %s", a.StatusCode, a.body)
 		}
+		passed.Store(0) // the real time tells when the next one begins
 	}
-	if got := loadOf(t, b, "node-1").Busiest; len(got) != 1 || got[0].SlowestMs < 2500 || got[0].SlowestMs > 2520 {
+	if got := loadOf(t, b, "node-1").Busiest; len(got) != 1 || got[0].SlowestMs < 5000 || got[0].SlowestMs >= 9000 {
 		t.Errorf("the busiest are %+v", got)
 	}
 }
