@@ -41,8 +41,8 @@ type BusyWorkspace struct {
 	// Uncounted is the largest number of requests that may have been missed, because the
 	// workspace had no counter then.
 	Uncounted uint64 `json:"uncounted"`
-	// SlowestMs is the time that the slowest of these requests took at the owner, without the arrival of its
-	// body. Requests that asked to wait, and streams, don't count.
+	// SlowestMs is the time that the slowest request took that ended meanwhile, at the owner and without the
+	// arrival of its body. Requests that asked to wait, and streams, don't count.
 	SlowestMs int64 `json:"slowestMs"`
 }
 
@@ -92,7 +92,8 @@ func (b *busiest) count(workspace [16]byte, writes bool, now time.Time) {
 	s.mu.Unlock()
 }
 
-// took adds how long a request took that was counted before.
+// took adds how long a request took that was counted when it began. If it took longer than the windows, its
+// workspace may have no counter any more, and takes one.
 func (b *busiest) took(workspace [16]byte, took time.Duration, now time.Time) {
 	s := &b.stripes[workspace[15]%busyStripes]
 	s.mu.Lock()
@@ -106,6 +107,7 @@ func (b *busiest) took(workspace [16]byte, took time.Duration, now time.Time) {
 			}
 		}
 	}
+	s.now.counter(workspace).slowest = took
 }
 
 // turn begins a new window if the time has come. Windows begin at multiples of their

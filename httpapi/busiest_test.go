@@ -52,15 +52,18 @@ func TestBusiest_ListsTheSlowestToo(t *testing.T) {
 	}
 	b.took(busyID(2), 3*time.Second, busyStart.Add(11*time.Second)) // counted in the window before
 	b.took(busyID(2), time.Millisecond, busyStart.Add(12*time.Second))
-	b.took(busyID(77), time.Hour, busyStart) // not counted
+	b.took(busyID(77), 25*time.Second, busyStart.Add(12*time.Second)) // counted in a window that is over
 	list, _ := b.list(busyStart.Add(12 * time.Second))
 	if len(list) != busyShown+slowShown || list[0].SlowestMs != 40 {
 		t.Fatalf("%d workspaces, %+v", len(list), list[0])
 	}
-	if got := list[busyShown]; got.OrganizationID != uuid.UUID(busyID(2)).String() || got.SlowestMs != 3000 {
-		t.Errorf("the slowest of the others is %+v", got)
+	if got, want := list[busyShown], (BusyWorkspace{OrganizationID: uuid.UUID(busyID(77)).String(), SlowestMs: 25_000}); got != want {
+		t.Errorf("the slowest of the others is %+v, want %+v", got, want)
 	}
-	if got := list[busyShown+1]; got.OrganizationID != uuid.UUID(busyID(20)).String() {
+	if got := list[busyShown+1]; got.OrganizationID != uuid.UUID(busyID(2)).String() || got.SlowestMs != 3000 {
+		t.Errorf("the second is %+v", got)
+	}
+	if got := list[busyShown+2]; got.OrganizationID != uuid.UUID(busyID(20)).String() {
 		t.Errorf("the next one is %+v", got)
 	}
 }
