@@ -112,12 +112,13 @@ func (m *rebalancer) close() {
 
 // roundState is kept from one round to the next.
 type roundState struct {
-	orphans    placement.Ages
-	lost       placement.Ages
-	failed     map[stepKey]bool // steps that failed in the last round and were logged
-	fastRounds int              // fast rounds left
-	slowRounds int              // rounds without a step
-	smallMoves int              // see placement.State
+	orphans    placement.Ages[placement.Replica]
+	lost       placement.Ages[placement.Replica]
+	stuck      placement.Ages[string] // nodes whose disks hang
+	failed     map[stepKey]bool       // steps that failed in the last round and were logged
+	fastRounds int                    // fast rounds left
+	slowRounds int                    // rounds without a step
+	smallMoves int                    // see placement.State
 }
 
 // adapt sets how many small shards may move in the next round. As long as rounds make full use of the number
@@ -177,15 +178,16 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 		return
 	}
 	reports, full := m.collector.collect(ctx, r, m.Members.registrySnapshot())
+	now := time.Now()
+	stuck := stuckNodes(reports)
 	state := placement.State{
 		Shards:       r.shards,
 		EverThree:    r.everThree,
 		ReplaceAfter: m.ReplaceAfter,
 		SmallMoves:   known.smallMoves,
-		Members:      markFullNodes(r.members, full),
+		Members:      markNodes(r.members, full, stuck, known.stuck.Update(stuck, now, m.ReplaceAfter)),
 		Reports:      reports,
 	}
-	now := time.Now()
 	state.Droppable = known.orphans.Update(placement.Orphans(state), now, placement.OrphanGrace)
 	state.Lost = known.lost.Update(placement.Lost(state), now, m.LostGrace)
 	steps := placement.Plan(state, now)

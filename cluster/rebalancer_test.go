@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,7 @@ type simNode struct {
 	hosts map[storage.Shard]bool
 	// noRoom has it report a full disk.
 	noRoom bool
+	stuck  atomic.Bool // it reports that its disk hangs
 }
 
 func newSimCluster(shards int, names ...string) *simCluster {
@@ -103,7 +105,7 @@ func (n *simNode) report() []placement.GroupReport {
 		if !n.hosts[storage.Shard(id)] {
 			continue
 		}
-		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7, Full: n.noRoom}
+		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7, Full: n.full(), Stuck: n.stuck.Load()}
 		r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
 		if g.leader == n.name {
 			r.Leads, r.Epoch, r.Applied = true, g.term, 9
@@ -118,7 +120,7 @@ func (n *simNode) report() []placement.GroupReport {
 	return reports
 }
 
-func (n *simNode) full() bool { return n.noRoom }
+func (n *simNode) full() bool { return n.noRoom || n.stuck.Load() }
 
 func (n *simNode) has(shard storage.Shard) bool {
 	n.w.mu.Lock()
@@ -293,6 +295,45 @@ func TestRebalancer_AFullNodeWithoutReplicas(t *testing.T) {
 		}
 		if said := out.String(); strings.Contains(said, "step.node=b") || !strings.Contains(said, "step.node=c") {
 			t.Errorf("log:\n%s", said)
+		}
+	})
+}
+
+// The replicas of a node whose disk hangs wait for it, as those of a dead node do: most disks work again soon,
+// and the copies would be made for nothing.
+func TestRebalancer_ADiskThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimCluster(3, "a", "b", "c", "d")
+		var out bytes.Buffer
+		m := w.rebalancer(&out)
+		m.gained()
+		time.Sleep(time.Minute)
+		holds := func() (shards int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, g := range w.groups {
+				if slices.Contains(g.voters, "b") {
+					shards++
+				}
+			}
+			return shards
+		}
+		before := holds()
+		for range 2 {
+			w.nodes["b"].stuck.Store(true)
+			time.Sleep(4 * time.Minute)
+			if now := holds(); now != before || before == 0 {
+				t.Errorf("it holds %d shards, and %d before its disk hung", now, before)
+			}
+			w.nodes["b"].stuck.Store(false)
+			time.Sleep(time.Minute)
+		}
+		w.nodes["b"].stuck.Store(true)
+		time.Sleep(10 * time.Minute)
+		m.close()
+		if now := holds(); now != 0 {
+			t.Errorf("it holds %d shards although its disk has hung for long", now)
 		}
 	})
 }

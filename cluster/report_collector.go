@@ -82,13 +82,28 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 	return found, full
 }
 
-// markFullNodes returns the members with draining set for nodes with a full disk: other nodes take
-// over their leaderships and, where there is room, their replicas.
-func markFullNodes(members []placement.Member, full map[string]bool) []placement.Member {
+// stuckNodes returns the nodes whose disks hang.
+func stuckNodes(reports map[string][]placement.GroupReport) map[string]bool {
+	stuck := map[string]bool{}
+	for name, groups := range reports {
+		if slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Stuck }) {
+			stuck[name] = true
+		}
+	}
+	return stuck
+}
+
+// markNodes returns the members with draining set for nodes that should lead nothing and take no replicas:
+// other nodes take over their leaderships and, where there is room, their replicas. A disk that hangs may
+// work again soon, as a dead node may return, so the replicas of such a node wait until it has hung for long.
+func markNodes(members []placement.Member, full, stuck, long map[string]bool) []placement.Member {
 	out := slices.Clone(members)
 	for i := range out {
-		if full[out[i].Name] {
-			out[i].Draining = true
+		switch m := &out[i]; {
+		case stuck[m.Name] && !long[m.Name]:
+			m.Stuck = true
+		case full[m.Name]:
+			m.Draining = true
 		}
 	}
 	return out

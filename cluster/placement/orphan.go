@@ -57,14 +57,13 @@ func (p *planner) dropOrphans() {
 // cut off from its group notices within a shorter time.
 const OrphanGrace = 2 * time.Second
 
-// Ages remembers, from one round to the next, when each replica was found first.
-type Ages struct{ since map[Replica]time.Time }
+// Ages remembers, from one round to the next, when each replica or node was found first.
+type Ages[K comparable] struct{ since map[K]time.Time }
 
-// Update records the replicas that a round found and returns those that were found first grace ago
-// and in each round since.
-func (a *Ages) Update(found map[Replica]bool, now time.Time, grace time.Duration) map[Replica]bool {
-	since := make(map[Replica]time.Time, len(found))
-	aged := map[Replica]bool{}
+// Update records what a round found and returns what was found first grace ago and in each round since.
+func (a *Ages[K]) Update(found map[K]bool, now time.Time, grace time.Duration) map[K]bool {
+	since := make(map[K]time.Time, len(found))
+	aged := map[K]bool{}
 	for r := range found {
 		since[r] = now
 		if first, ok := a.since[r]; ok {

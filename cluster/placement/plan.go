@@ -56,6 +56,7 @@ type Member struct {
 	State     membership.NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool
 	Leaving   bool // it is about to stop
+	Stuck     bool // its disk hangs, and has not done so for long
 	Removed   bool
 	Released  bool      // removed, and no group counts it any more
 	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
@@ -132,7 +133,7 @@ type rank int
 
 const (
 	rankAvailable   rank = iota // answers and may get replicas
-	rankUnreachable             // does not answer or is about to stop, but may be back soon
+	rankUnreachable             // does not answer, is about to stop or has a disk that hangs, but may be back soon
 	rankDraining                // its replicas move to other nodes
 	rankDead                    // dead for so long that it is replaced
 	rankRemoved                 // removed for good
@@ -182,7 +183,7 @@ func newPlanner(state State, now time.Time) *planner {
 			n.rank = rankDead
 		case m.Draining:
 			n.rank = rankDraining
-		case !answers || m.Leaving:
+		case !answers || m.Leaving || m.Stuck:
 			n.rank = rankUnreachable
 		}
 		p.nodes[m.Name] = n
@@ -236,7 +237,8 @@ func (p *planner) caughtUp(s *placedShard, node string) bool {
 
 // acknowledges reports whether a member counts for the quorum of a change now.
 func (p *planner) acknowledges(s *placedShard, node string) bool {
-	return p.caughtUp(s, node) && !p.nodes[node].hosts[s.Shard].NoRoom
+	own := p.nodes[node].hosts[s.Shard]
+	return p.caughtUp(s, node) && !own.NoRoom && !own.Stuck
 }
 
 // addStep adds a step.

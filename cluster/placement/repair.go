@@ -131,6 +131,8 @@ func (p *planner) nonVoterReason(name string) string {
 		return "died before it had caught up"
 	case n.Draining:
 		return "drains"
+	case n.Stuck:
+		return "is on a disk that hangs"
 	}
 	return "is not needed any more"
 }
@@ -160,8 +162,11 @@ func (p *planner) voterReason(name string) string {
 	case rankDraining:
 		return name + ", which drains"
 	case rankUnreachable:
-		if p.nodes[name].Leaving {
+		switch {
+		case p.nodes[name].Leaving:
 			return name + ", which is about to stop"
+		case p.nodes[name].Stuck:
+			return name + ", whose disk hangs"
 		}
 		return name + ", which does not answer"
 	}

@@ -21,8 +21,8 @@ type simulated struct {
 	everThree bool
 	nodes     map[string]*simulatedNode
 	groups    []*simulatedGroup
-	orphans   Ages
-	lost      Ages
+	orphans   Ages[Replica]
+	lost      Ages[Replica]
 	late      bool // some reports miss their round
 	story     []string
 }

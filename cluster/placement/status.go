@@ -127,7 +127,7 @@ const (
 	noteRemoved      = "removed: other nodes take its replicas over"
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
-	noteStuck        = "its disk hangs: other nodes take over what it leads"
+	noteStuck        = "should lead nothing: its disk hangs"
 	noteNoRoom       = "its disk has no room: its replicas take no changes"
 	noteFull         = "should lead nothing: its disk is short of room or damaged, or its clock is wrong; its log says which"
 )

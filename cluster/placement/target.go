@@ -43,7 +43,7 @@ func (p *planner) repairPriority(s *placedShard) int {
 }
 
 // keepers returns the members that count. An unreachable voter counts until it is dead for good; a
-// non-voter does not count once its node is known to be down.
+// non-voter does not count once its node is known to be down, or has a disk that hangs.
 func (p *planner) keepers(s *placedShard) []string {
 	var keep []string
 	for _, name := range s.Voters {
@@ -52,7 +52,7 @@ func (p *planner) keepers(s *placedShard) []string {
 		}
 	}
 	for _, name := range s.NonVoters {
-		if n := p.nodes[name]; n.rank <= rankUnreachable && !n.down {
+		if n := p.nodes[name]; n.rank <= rankUnreachable && !n.down && !n.Stuck {
 			keep = append(keep, name)
 		}
 	}
