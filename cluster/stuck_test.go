@@ -125,16 +125,13 @@ func TestStuck_LogOfAFollower(t *testing.T) {
 	t.Parallel()
 	w, disk := stuckNetwork(t)
 	a := w.nodes["a"]
-	testkit.Eventually(t, "b leads", func() bool {
-		_ = a.group(1).handOver(t.Context(), "b", false)
-		return w.nodes["b"].group(1).epoch.Load() != 0
-	})
+	w.lead(t, 1, "b")
 	if a.full() {
 		t.Fatal("a node whose disk works should lead nothing")
 	}
 	resume := sync.OnceFunc(disk.hang())
 	t.Cleanup(resume)
-	w.nodes["b"].mustPropose(t, 1, "after")
+	w.keep(t, 1, "after", "b", "c")
 	testkit.Eventually(t, "the node should lead nothing", a.full)
 	for _, r := range a.report() {
 		if !r.Full || !r.Stuck {
