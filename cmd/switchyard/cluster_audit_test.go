@@ -33,7 +33,7 @@ func TestClusterAudit_WritesEveryPage(t *testing.T) {
 	}
 	out.Reset()
 	asked = nil
-	if err := (clusterAuditCmd{Workspace: "a/b"}).run(t.Context(), c, &out); err != nil || asked[0] != "/workspaces/a/b/audit?limit=100" {
+	if err := (clusterAuditCmd{Workspace: new("a/b")}).run(t.Context(), c, &out); err != nil || asked[0] != "/workspaces/a/b/audit?limit=100" {
 		t.Errorf("of a workspace: %v, asked %q", err, asked)
 	}
 }
@@ -43,6 +43,20 @@ func TestClusterAudit_EndsWhenPagesRepeat(t *testing.T) {
 	c := asking(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"entries":[],"nextCursor":"x"}`) })
 	err := clusterAuditCmd{}.run(t.Context(), c, &bytes.Buffer{})
 	if err == nil || !strings.Contains(err.Error(), "same page") {
+		t.Error(err)
+	}
+}
+
+// A variable that is not set must not turn the audit of one workspace into that of all.
+func TestClusterAudit_RefusesAnEmptyWorkspace(t *testing.T) {
+	t.Parallel()
+	for workspace, refused := range map[string]bool{"": true, "01931f6e-7a3c-7def-8123-456789abcdef": false} {
+		_, err := parse(t, "cluster", "audit", "--workspace", workspace)
+		if is := err != nil && strings.Contains(err.Error(), "--workspace"); is != refused {
+			t.Errorf("%q: %v", workspace, err)
+		}
+	}
+	if _, err := parse(t, "cluster", "audit"); err != nil {
 		t.Error(err)
 	}
 }
