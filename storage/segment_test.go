@@ -38,6 +38,7 @@ type segmentModel struct {
 	next     Doc
 	docs     map[Doc]*modelDoc
 	replaced map[Doc]uint32 // age of the segment that counts
+	space    ListSpace
 }
 
 type modelDoc struct {
@@ -148,6 +149,10 @@ func (m *segmentModel) counts(s *Segment, doc Doc) bool { return s.Age >= m.repl
 func (m *segmentModel) check() {
 	r := ok(testSegments.Reader(m.tx))(m.tb)
 	defer func() { must(m.tb, r.Close()) }()
+	if rapid.Bool().Draw(m.t, "one space") {
+		m.space.Reset()
+		r.Use(&m.space)
+	}
 	found := map[Doc]map[string]byte{}
 	for i := range m.manifest.Segments {
 		s := &m.manifest.Segments[i]
@@ -234,6 +239,9 @@ func (m *segmentModel) list(r *SegmentReader, s *Segment, c *SegmentColumns, ter
 		must(m.tb, weights.Step())
 		must(m.tb, widths.Seek(ord+1))
 		n++
+	}
+	for _, l := range []*PostingList{words, weights, widths, some} {
+		l.End()
 	}
 	if n != words.Total || weights.Valid() || widths.Valid() || some.Valid() {
 		m.t.Fatalf("%q has %d postings, want %d", term, n, words.Total)

@@ -150,6 +150,15 @@ func (v *View) AdmittedValue(table TableID, fields []byte, buf []byte, admit fun
 	return buf, closer.Close()
 }
 
+// AppendValue appends the value of a plain row (not a Table's record), and reports whether the row exists.
+func (v *View) AppendValue(table TableID, fields []byte, buf []byte) (_ []byte, exists bool, err error) {
+	value, closer, err := v.get(table, fields)
+	if err != nil || closer == nil {
+		return buf, false, err
+	}
+	return append(buf, value...), true, closer.Close()
+}
+
 // Number reads a plain row that holds a counter; 0 when there is none.
 func (v *View) Number(table TableID, fields []byte) (uint64, error) {
 	kept := v.records.keeps(table)

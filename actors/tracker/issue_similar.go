@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 
 	"switchyard/storage"
 )
@@ -99,16 +98,6 @@ type similarSegment struct {
 	docs    *storage.DocColumn
 }
 
-// similaritySpace is the memory of a search, of a few megabytes, for the next one.
-type similaritySpace struct{ scores scores }
-
-var similaritySpaces = sync.Pool{New: func() any { return new(similaritySpace) }}
-
-func (s *similaritySpace) release() {
-	s.scores.clear()
-	similaritySpaces.Put(s)
-}
-
 func (s *similarity) close() (err error) {
 	if s.reader != nil {
 		err = s.reader.Close()
@@ -140,6 +129,7 @@ func (s *similarity) search(t *Issue) (err error) {
 	if s.reader, err = searchIndex.Reader(s.v); err != nil {
 		return err
 	}
+	s.reader.Use(&s.space.lists)
 	if err := s.measure(); err != nil {
 		return err
 	}
@@ -147,16 +137,14 @@ func (s *similarity) search(t *Issue) (err error) {
 	if err != nil {
 		return err
 	}
-	postings := 0
-	for i, w := range all {
-		if postings += w.visible; postings > similarPostings && i >= similarWords {
+	postings, some := 0, 0
+	for _, w := range all {
+		if postings += w.visible; postings > similarPostings && some >= similarWords {
 			break
 		}
-		if err := s.score(&w); err != nil {
-			return err
-		}
+		some++
 	}
-	return nil
+	return s.score(all[:some])
 }
 
 // measure adds up how many issues there are and how long they are: only those that the
@@ -282,55 +270,6 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 	return all, nil
 }
 
-// score adds a stem's part to the issues that have it.
-func (s *similarity) score(w *wanted) (err error) {
-	having := float64(w.visible)
-	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
-	s.scoreTail(w, rarity)
-	for _, l := range w.lists {
-		of := &s.segments[l.segment]
-		if of.lengths == nil {
-			if of.lengths, err = s.reader.Lengths(of.Segment, nil); err != nil {
-				return err
-			}
-			if len(of.hidden) > 1 {
-				if of.classes, err = s.reader.ClassColumn(of.Segment); err != nil {
-					return err
-				}
-			}
-		}
-		if len(of.hidden) == 1 {
-			continue // the only class
-		}
-		if err := l.Begin(); err != nil {
-			return err
-		}
-		for l.Valid() {
-			ords, weights := l.Piece()
-			for i, ord := range ords {
-				if int(ord) >= len(of.lengths) {
-					return fmt.Errorf("%w: ordinal %d of a segment of %d issues", storage.ErrFormat, ord, len(of.lengths))
-				}
-				if of.classes != nil && of.hides(ord) {
-					continue
-				}
-				weight := float64(weights[i])
-				s.space.scores.add(rankedPlace(l.segment, ord), rarity*weight*(bm25K1+1)/(weight+s.slowness[of.lengths[ord]]))
-			}
-			if err := l.NextPiece(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// rankedPlace returns the number of an issue while scores are summed up: the newest have
-// the largest.
-func rankedPlace(segment int, ord uint32) storage.Doc {
-	return storage.Doc(uint64(segment+1)<<32 | uint64(^ord))
-}
-
 // doc gives the issue of a place; 0 for one of which another segment or the tail counts.
 func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
 	segment := int(place>>32) - 1
@@ -362,7 +301,7 @@ func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
 // answer appends the best issues that the caller may see. It ends early rather than exceed
 // the bytes that a node may hold for a workspace: it has no pages.
 func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
-	all := s.space.scores.ranked()
+	all := s.space.scores.all
 	buf = append(buf, `{"similar":[`...)
 	count := 0
 	for len(all) > 0 && count < limit && len(buf) <= maxWholeBytes {

@@ -132,10 +132,19 @@ func (s *similarity) wantInTail(all []wanted) {
 	}
 }
 
-// scoreTail adds a stem's part to the issues of the tail that have it.
-func (s *similarity) scoreTail(w *wanted, rarity float64) {
-	for _, p := range w.tail {
-		weight := float64(p.weight)
-		s.space.scores.add(rankedPlace(len(s.segments), uint32(p.at)), rarity*weight*(bm25K1+1)/(weight+s.slowness[s.tail[p.at].words.length]))
+// scoreTail sums up the scores of the issues of the tail that have some of the stems.
+func (s *similarity) scoreTail(all []wanted, rarities []float64) {
+	sums := &s.space.scores
+	for i := range all {
+		if len(all[i].tail) == 0 {
+			continue
+		}
+		sums.begin()
+		for _, p := range all[i].tail {
+			weight := float64(p.weight)
+			sums.add(uint32(p.at), rarities[i]*weight*(bm25K1+1)/(weight+s.slowness[s.tail[p.at].words.length]))
+		}
+		sums.end()
 	}
+	sums.sum(len(s.segments))
 }
