@@ -105,18 +105,13 @@ func (s *similarity) close() (err error) {
 	return err
 }
 
-// wanted is a stem to search for: its postings in each segment that has some, and in the
-// tail.
+// wanted is a stem to search for.
 type wanted struct {
 	hash    uint64
-	lists   []wantedList
+	place   int // of its lists, see similaritySpace
+	lists   int // segments that have it
 	tail    []tailPosting
 	visible int // postings of issues that the caller sees
-}
-
-type wantedList struct {
-	*storage.PostingList
-	segment int
 }
 
 func (s *similarity) search(t *Issue) (err error) {
@@ -247,9 +242,10 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 	slices.Sort(stems) // so that the look-ups read each segment in one direction
 	all := make([]wanted, len(stems))
 	for i, st := range stems {
-		all[i].hash = termOf(st).hash
+		all[i].hash, all[i].place = termOf(st).hash, i
 	}
 	s.wantInTail(all)
+	s.space.forLists(len(stems), len(s.segments))
 	var key storage.Key
 	for i := range s.segments {
 		of := &s.segments[i]
@@ -260,12 +256,13 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 				return nil, err
 			}
 			if l != nil {
-				all[j].lists = append(all[j].lists, wantedList{l, i})
+				s.space.found[i][j] = l
+				all[j].lists++
 				all[j].visible += of.countVisible(l)
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(w wanted) bool { return len(w.lists) == 0 && len(w.tail) == 0 })
+	all = slices.DeleteFunc(all, func(w wanted) bool { return w.lists == 0 && len(w.tail) == 0 })
 	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.visible, b.visible) })
 	return all, nil
 }

@@ -12,7 +12,8 @@ import (
 type similaritySpace struct {
 	scores  scores
 	lists   storage.ListSpace
-	lengths [][]byte // of each segment
+	found   [][]*storage.PostingList // by segment and stem; nil where the segment lacks the stem
+	lengths [][]byte                 // of each segment
 }
 
 var similaritySpaces = sync.Pool{New: func() any { return new(similaritySpace) }}
@@ -21,6 +22,16 @@ func (s *similaritySpace) release() {
 	s.scores.clear()
 	s.lists.Reset()
 	similaritySpaces.Put(s)
+}
+
+// forLists makes space for the lists of so many stems in each segment.
+func (s *similaritySpace) forLists(stems, segments int) {
+	for len(s.found) < segments {
+		s.found = append(s.found, make([]*storage.PostingList, similarRead))
+	}
+	for i := range segments {
+		clear(s.found[i][:stems])
+	}
 }
 
 // forLengths gives memory for the lengths of a segment's issues.
@@ -40,12 +51,10 @@ func (s *similarity) score(all []wanted) error {
 	}
 	for segment := range s.segments {
 		for i := range all {
-			w := &all[i]
-			if len(w.lists) == 0 || w.lists[0].segment != segment {
+			list := s.space.found[segment][all[i].place]
+			if list == nil {
 				continue
 			}
-			list := w.lists[0].PostingList
-			w.lists = w.lists[1:]
 			if err := s.scoreList(segment, list, rarities[i]); err != nil {
 				return err
 			}
