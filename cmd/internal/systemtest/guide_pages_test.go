@@ -1,10 +1,6 @@
 package systemtest
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,12 +8,10 @@ import (
 
 // TestGuidePages runs the commands of the pages for users, as a reader would: README, the tour, and those
 // about identity, webhooks, events, inbound calls and tools. What they print must be what the pages show.
-// docs/agents.md and docs/console.md have tests of their own, TestExampleAgent and TestVisit.
+// docs/agents.md and docs/console.md have tests of their own, TestAgentsPage and TestConsolePage.
 func TestGuidePages(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skipf("the pages' commands need jq: %v", err)
-	}
+	needPrograms(t, "jq")
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	m := newMachines(ctx, t)
@@ -62,88 +56,4 @@ MCP_URL=$(jq -r .mcpUrl lane.json)`)
 			t.Errorf("docs/mcp.md: the tool answers %s", out)
 		}
 	}
-}
-
-// blocks returns the blocks of a page that are in a language.
-func (m *machines) blocks(page, language string) (blocks []string) {
-	m.t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", page))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
-		blocks = append(blocks, block[1])
-	}
-	if len(blocks) == 0 {
-		m.t.Errorf("%s has no commands", page)
-	}
-	return blocks
-}
-
-// transcript is a command of a page and the lines that it shows below.
-type transcript struct {
-	command string
-	shown   []string
-}
-
-// transcriptOf reads a block of commands, each behind a dollar, and their output. A command that ends in a
-// backslash goes on in the next line.
-func transcriptOf(block string) (all []transcript) {
-	goesOn := false
-	for line := range strings.Lines(block) {
-		line = strings.TrimSuffix(line, "\n")
-		command, begins := strings.CutPrefix(line, "$ ")
-		switch {
-		case begins:
-			all = append(all, transcript{command: command})
-		case len(all) > 0 && goesOn:
-			all[len(all)-1].command += "\n" + line
-		case len(all) > 0:
-			all[len(all)-1].shown = append(all[len(all)-1].shown, line)
-		}
-		goesOn = strings.HasSuffix(line, `\`)
-	}
-	return all
-}
-
-// transcripts runs the commands of a page on a machine, and compares what they print. Those that begin with
-// one of elsewhere are left out.
-func (m *machines) transcripts(machine, page string, elsewhere ...string) {
-	m.t.Helper()
-	for _, block := range m.blocks(page, "console") {
-		for _, one := range transcriptOf(block) {
-			if leftOut(one.command, elsewhere) {
-				continue
-			}
-			out := strings.ReplaceAll(m.sh(machine, one.command), m.address(machine), "127.0.0.1")
-			if one.command == "make run" || len(one.shown) == 0 { // the node's output is its log
-				continue
-			}
-			if want := strings.Join(one.shown, "\n"); !shows(out, want) {
-				m.t.Errorf("%s: %s\nprints\n%s\nand the page shows\n%s", page, one.command, out, want)
-			}
-		}
-	}
-}
-
-func leftOut(command string, beginnings []string) bool {
-	for _, beginning := range beginnings {
-		if strings.HasPrefix(command, beginning) {
-			return true
-		}
-	}
-	return false
-}
-
-// changing matches what is different in each run: ids and times.
-var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-
-// shows reports whether a page shows an output. Three dots stand for any text.
-func shows(out, page string) bool {
-	tidy := func(text string) string {
-		return changing.ReplaceAllString(strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")), "_")
-	}
-	page = strings.ReplaceAll(page, `"WORKSPACE"`, `"..."`)
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(tidy(page)), regexp.QuoteMeta("..."), ".*")
-	return regexp.MustCompile(`^(?s:` + pattern + `)$`).MatchString(tidy(out))
 }

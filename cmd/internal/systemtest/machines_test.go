@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
 )
 
 // machines stand for the machines on which an operator runs the commands of a page of docs. Each has
@@ -31,6 +31,11 @@ type machines struct {
 	env []string
 	// say replaces what stands for values in the pages.
 	say []string
+	// differs matches what a page's commands print differently in each run, besides ids and times.
+	differs *regexp.Regexp
+	// jobs is a process that does nothing. Its process group has all programs of the shells. It ends them with
+	// the test, also those that the commands left in the background.
+	jobs *exec.Cmd
 
 	mu    sync.Mutex
 	nodes map[string]*Process // by data directory
@@ -78,6 +83,7 @@ exec "$SWITCHYARD_PROGRAM" "$@"`,
 	"systemctl": `exec "$TEST_PROGRAM" systemctl "$@"`,
 	"make":      `case "$1" in run) exec "$TEST_PROGRAM" serve --data data ;; *) exit 2 ;; esac`,
 	"pkill":     `exec "$TEST_PROGRAM" pkill "$@"`,
+	"sudo":      `exec "$@"`,
 	"uuidgen":   `cat /proc/sys/kernel/random/uuid`,
 	"ssh": `to=$1; shift
 for a; do shift; set -- "$@" "$(printf %s "$a" | sed "s#^$ROOT/$MACHINE/#$ROOT/$to/#")"; done
@@ -98,12 +104,13 @@ func newMachines(ctx context.Context, t *testing.T) *machines {
 		t: t, ctx: ctx, root: t.TempDir(), nodes: map[string]*Process{}, last: map[string][]string{},
 		net: [2]string{loopbackNet(), loopbackNet()},
 	}
-	goEnv, err := exec.CommandContext(ctx, "go", "env", "GOCACHE", "GOPATH", "GOMODCACHE", "GOFLAGS", "GOPROXY").Output()
+	names := []string{"GOCACHE", "GOPATH", "GOMODCACHE", "GOFLAGS", "GOPROXY", "CGO_ENABLED"}
+	goEnv, err := exec.CommandContext(ctx, "go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, value := range strings.Split(strings.TrimSuffix(string(goEnv), "\n"), "\n") {
-		m.env = append(m.env, []string{"GOCACHE", "GOPATH", "GOMODCACHE", "GOFLAGS", "GOPROXY"}[i]+"="+value)
+		m.env = append(m.env, names[i]+"="+value)
 	}
 	programs := filepath.Join(m.root, "programs")
 	program, err := os.Executable()
@@ -121,6 +128,14 @@ func newMachines(ctx context.Context, t *testing.T) *machines {
 		t.Fatal(err)
 	}
 	m.env = append(m.env, "PATH="+programs+":"+os.Getenv("PATH"), "ROOT="+m.root, "TEST_PROGRAM="+program, "SWITCHYARD_PROGRAM="+binary(t), machineSocket+"="+socket)
+	m.jobs = exec.Command("cat") // until the end of its input, which ends with this process
+	m.jobs.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if _, err := m.jobs.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.jobs.Start(); err != nil {
+		t.Fatal(err)
+	}
 	var answering sync.WaitGroup
 	answering.Go(func() {
 		for {
@@ -134,6 +149,8 @@ func newMachines(ctx context.Context, t *testing.T) *machines {
 	t.Cleanup(func() {
 		_ = listener.Close()
 		answering.Wait()
+		_ = syscall.Kill(-m.jobs.Process.Pid, syscall.SIGKILL)
+		_ = m.jobs.Wait()
 		m.kill()
 	})
 	return m
@@ -276,33 +293,45 @@ var machinePath = regexp.MustCompile(`(^|[\s='"])(/(?:etc|var|disks)/)`)
 // ones.
 func (m *machines) sh(machine, commands string) string {
 	m.t.Helper()
-	if err := os.MkdirAll(m.dir(machine, "home"), 0o700); err != nil {
+	out, err := m.try(machine, commands)
+	if err != nil {
 		m.t.Fatal(err)
 	}
+	return out
+}
+
+// try is sh for commands that may fail.
+func (m *machines) try(machine, commands string) (string, error) {
+	if err := os.MkdirAll(m.dir(machine, "home"), 0o700); err != nil {
+		return "", fmt.Errorf("make a machine: %w", err)
+	}
+	// A pipe would be open as long as a program in the background is.
+	output, err := os.CreateTemp(m.root, "output-*")
+	if err != nil {
+		return "", fmt.Errorf("run commands: %w", err)
+	}
+	defer func() { _ = errors.Join(output.Close(), os.Remove(output.Name())) }()
 	text := strings.NewReplacer(append(slices.Clone(m.say), "127.0.0.1", m.address(machine), "10.0.0.", m.net[0], "10.0.1.", m.net[1])...).Replace(commands)
 	text = machinePath.ReplaceAllString(text, "${1}"+m.dir(machine)+"$2")
 	variables := m.dir(machine, "variables")
 	cmd := exec.CommandContext(m.ctx, "sh", "-c", "set -eua\n[ ! -f "+variables+" ] || . "+variables+"\n"+text+"\nexport -p > "+variables)
 	cmd.Dir, cmd.Env = m.dir(machine), m.environment(machine)
-	// A program that is left over, after the test's time is up, must not hold the test.
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		m.t.Fatalf("on %s: %v\n%s\n%s", machine, err, text, out)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: m.jobs.Process.Pid}
+	err = cmd.Run()
+	out, readErr := os.ReadFile(output.Name())
+	if err := errors.Join(err, readErr); err != nil {
+		return string(out), fmt.Errorf("on %s: %w\n%s\n%s", machine, err, text, out)
 	}
-	return string(out)
+	return string(out), nil
 }
 
 // page runs the commands of a page of docs. A block of commands names its machine; the operator's has
 // no name.
 func (m *machines) page(name string, say ...string) {
 	m.t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
-	if err != nil {
-		m.t.Fatal(err)
-	}
 	m.say = say
-	blocks := regexp.MustCompile("(?s)\n```(\\w*)(?: ([\\w-]+))?\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1)
+	blocks := regexp.MustCompile("(?s)\n```(\\w*)(?: ([\\w-]+))?\n(.*?)\n```\n").FindAllStringSubmatch(readPage(m.t, "docs/"+name), -1)
 	ran := 0
 	for _, block := range blocks {
 		switch block[1] {
