@@ -50,6 +50,9 @@ func (c *ScaleConfig) check(cpus int) error {
 		if n < 1 || n > maxScaleNodes {
 			fault("nodes: %d is not from 1 to %d", n, maxScaleNodes)
 		}
+		if n == 2 {
+			fault("nodes: 2: a cluster that never had three nodes keeps one replica of each shard, all of them on one node: measure 1 or 3")
+		}
 	}
 	if c.Share < minShare || c.Share > 1 {
 		fault("share: %g is not from %g to 1 core", c.Share, minShare)
@@ -267,7 +270,7 @@ const spreadWithin = 3 * time.Minute
 // awaitSpread returns when every shard has all its voters and every node leads its
 // share, give or take one, and gives how many each leads.
 func awaitSpread(ctx context.Context, c *Cluster) ([]int, error) {
-	ctx, cancel := context.WithTimeout(ctx, spreadWithin)
+	within, cancel := context.WithTimeout(ctx, spreadWithin)
 	defer cancel()
 	dial, host, err := dialer(c.Nodes[0].URL)
 	if err != nil {
@@ -285,7 +288,10 @@ func awaitSpread(ctx context.Context, c *Cluster) ([]int, error) {
 		if err != nil || spread {
 			return leads, err
 		}
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !sleep(within, 200*time.Millisecond) {
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("bench: wait for the cluster: %w", err)
+			}
 			return nil, fmt.Errorf("bench: the cluster did not spread its shards within %s: the nodes lead %v", spreadWithin, leads)
 		}
 	}

@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -134,9 +136,24 @@ func TestSpreadOf_WaitsForReplicasAndLeaders(t *testing.T) {
 	}
 }
 
+// A run that is interrupted does not blame the cluster.
+func TestAwaitSpread_IsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"nodes":[{"leads":1}],"shards":[{}]}`))
+		cancel()
+	}))
+	t.Cleanup(node.Close)
+	if _, err := awaitSpread(ctx, &Cluster{Nodes: []*Process{{URL: node.URL}}}); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "did not spread") {
+		t.Error(err)
+	}
+}
+
 func TestScaleConfig_IsChecked(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*ScaleConfig){
+		"nodes: 2: a cluster":          func(c *ScaleConfig) { c.Sizes = []int{1, 2, 3} },
 		"nodes: 99":                    func(c *ScaleConfig) { c.Sizes = []int{99} },
 		"share: 2":                     func(c *ScaleConfig) { c.Share = 2 },
 		"9 nodes of 0.5 cores":         func(c *ScaleConfig) { c.Share = 0.5 },

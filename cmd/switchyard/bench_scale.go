@@ -9,7 +9,7 @@ import (
 )
 
 type benchScaleCmd struct {
-	Nodes       []int         `env:"-" help:"Numbers of nodes, one cluster after another." default:"1,3,6,9"`
+	Nodes       []int         `env:"-" help:"Numbers of nodes, one cluster after another; not 2, whose second node would hold nothing." default:"1,3,6,9"`
 	Share       float64       `help:"Part of a core that each node is held to." default:"0.1"`
 	Connections int           `env:"-" help:"Clients for each node, each in a workspace of its own." default:"48"`
 	Shards      int           `help:"Shards of each cluster." default:"18"`
