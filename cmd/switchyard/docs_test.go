@@ -95,35 +95,6 @@ func TestDocs_ContributingNamesWhatIsThere(t *testing.T) {
 
 var word, camel = regexp.MustCompile(`[A-Za-z_]\w*`), regexp.MustCompile(`^[a-z]+[A-Z]\w*$`)
 
-// The commands of docs/performance.md measure for minutes. They are parsed here and not run.
-func TestDocs_CommandsThatMeasure(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "performance.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed := 0
-	for _, block := range regexp.MustCompile("(?s)\n```(\\w*)\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
-		if block[1] != "sh" {
-			continue
-		}
-		for line := range strings.Lines(block[2]) {
-			words := strings.Fields(strings.TrimPrefix(line, "sudo "))
-			if words[0] != "switchyard" {
-				t.Errorf("%q is not a command of ours", line)
-				continue
-			}
-			if _, err := parse(t, words[1:]...); err != nil {
-				t.Errorf("%s: %v", line, err)
-			}
-			parsed++
-		}
-	}
-	if parsed < 5 {
-		t.Errorf("%d commands", parsed)
-	}
-}
-
 // Commands of ours in blocks without a language need a provider, a Kubernetes cluster, or values that only the
 // reader has. They are parsed here and not run.
 func TestDocs_CommandsThatNeedMore(t *testing.T) {

@@ -16,8 +16,8 @@ const (
 )
 
 // TestTaskPages runs every command of the pages for operators as a new operator would, one page after
-// another: install, watch, upgrade, move, operate, lose a majority. docs/backup.md has a test of its own,
-// and the commands of docs/performance.md, which measure for minutes, are parsed in cmd/switchyard.
+// another: install, watch, upgrade, move, operate, lose a majority. docs/backup.md and docs/performance.md have
+// tests of their own.
 func TestTaskPages(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 3*time.Minute)
