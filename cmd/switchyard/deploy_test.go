@@ -114,6 +114,10 @@ func TestDeploy_SystemdUnit(t *testing.T) {
 	if !started {
 		t.Error("starts nothing")
 	}
+	// The files that its first lines install are here.
+	for _, installed := range regexp.MustCompile(`(?m)^#   install .* deploy/(\S+) /`).FindAllStringSubmatch(unit, -1) {
+		deployed(t, installed[1])
+	}
 	known := variables(t)
 	for line := range strings.Lines(deployed(t, "switchyard.env")) {
 		name, value, set := strings.Cut(strings.TrimSpace(line), "=")

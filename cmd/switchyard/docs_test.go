@@ -95,6 +95,54 @@ func TestDocs_ContributingNamesWhatIsThere(t *testing.T) {
 
 var word, camel = regexp.MustCompile(`[A-Za-z_]\w*`), regexp.MustCompile(`^[a-z]+[A-Z]\w*$`)
 
+// Every use of make in the documents names a target and variables of the Makefile. ARGS are flags of the command
+// that the target runs.
+func TestDocs_UsesOfMake(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	made, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string]string{"run": "serve", "cluster": "local-cluster", "bench": "bench"}
+	use, variable := regexp.MustCompile("(?m)(?:`|^\\$ )make ([a-z-]+)([^`#\n]*)|^make ([a-z-]+)((?: [A-Z]+=[^#\n]*)?)(?:  .*)?$"), regexp.MustCompile(`([A-Z]+)=(?:"([^"]*)"|\S*)`)
+	found := 0
+	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(file) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, one := range use.FindAllStringSubmatch(string(text), -1) {
+			target, variables := one[1]+one[3], one[2]+one[4]
+			if !strings.Contains(string(made), "\n"+target+":") {
+				t.Errorf("%s: there is no make %s", file, target)
+			}
+			for _, set := range variable.FindAllStringSubmatch(variables, -1) {
+				if !strings.Contains(string(made), "$("+set[1]+")") {
+					t.Errorf("%s: make %s knows no %s", file, target, set[1])
+				}
+				if set[1] != "ARGS" {
+					continue
+				}
+				if _, err := parse(t, append([]string{runs[target]}, strings.Fields(set[2])...)...); err != nil {
+					t.Errorf("%s: make %s %s: %v", file, target, set[0], err)
+				}
+			}
+			found++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 20 {
+		t.Errorf("%d uses of make", found)
+	}
+}
+
 // Commands of ours in blocks without a language need a provider, a Kubernetes cluster, or values that only the
 // reader has. They are parsed here and not run.
 func TestDocs_CommandsThatNeedMore(t *testing.T) {
