@@ -53,10 +53,18 @@ func main() {
 	}
 	ctx, err := parser.Parse(os.Args[1:])
 	endIfWrong(parser, err)
+	if givesWay(ctx.Command()) {
+		lowerPriority()
+	}
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "switchyard:", err)
 		os.Exit(exitCode(err))
 	}
+}
+
+// givesWay reports whether a command works with a low priority. It computes for long, often beside a node.
+func givesWay(command string) bool {
+	return command == "backup take" || command == "backup drill <dir>"
 }
 
 // endIfWrong ends the process if the command line is wrong. The usage goes to stderr: kong prints it where help
