@@ -36,7 +36,7 @@ func TestListSpace_Grows(t *testing.T) {
 	}
 }
 
-// What one term is appended to does not change the next one.
+// Bytes that are appended to a term do not change the next term.
 func TestListSpace_CopiesApart(t *testing.T) {
 	t.Parallel()
 	s := new(ListSpace)

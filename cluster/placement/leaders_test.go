@@ -46,16 +46,6 @@ func TestPlan_Leaders(t *testing.T) {
 			shard 0 c* a b
 			shard 1 a* b c`, `
 			0: transfer b: c, which is about to stop`},
-		{"a node whose disk hangs gets no leadership, and its leaderships are left to elections", `
-			three
-			node a
-			node b
-			node c stuck
-			shard 0 a* b >c
-			shard 1 a* b >c
-			shard 2 a b* >c
-			shard 3 a b* >c
-			shard 4 a b >c*`, ``},
 		{"leaderships spread, at most four a round", `
 			three
 			node a

@@ -175,30 +175,6 @@ func TestPlan(t *testing.T) {
 			node b
 			shard 0 a b*`, `
 			0: remove a: the shard does not need a, which drains`},
-		{"a node whose disk hangs keeps its replicas and is given no others", `
-			three
-			node a
-			node b
-			node c stuck
-			node d
-			shard 0 a* b >c
-			shard 1 a* b`, `
-			1: add d: the shard has too few replicas`},
-		{"a copy for a node whose disk hangs is given up", `
-			three
-			node a
-			node b
-			node c
-			node d stuck
-			shard 0 a* b c >~d`, `
-			0: remove d: a non-voter that is on a disk that hangs`},
-		{"a voter whose disk hangs acknowledges nothing", `
-			three
-			node a
-			node b
-			node c draining
-			node d stuck
-			shard 0 a* b! c >d`, ``},
 		{"a draining node is not given replicas, nor is one that does not answer", `
 			three
 			node a

@@ -1,0 +1,44 @@
+package placement
+
+import "testing"
+
+// TestPlan_Stuck plans for nodes whose disks hang, and have not done so for long.
+func TestPlan_Stuck(t *testing.T) {
+	t.Parallel()
+	checkPlans(t, []planCase{
+		{"a node whose disk hangs keeps its replicas and is given no others", `
+			three
+			node a
+			node b
+			node c stuck
+			node d
+			shard 0 a* b >c
+			shard 1 a* b`, `
+			1: add d: the shard has too few replicas`},
+		{"a copy for a node whose disk hangs is given up", `
+			three
+			node a
+			node b
+			node c
+			node d stuck
+			shard 0 a* b c >~d`, `
+			0: remove d: a non-voter that is on a disk that hangs`},
+		{"a voter whose disk hangs acknowledges nothing", `
+			three
+			node a
+			node b
+			node c draining
+			node d stuck
+			shard 0 a* b! c >d`, ``},
+		{"a node whose disk hangs gets no leadership, and its leaderships are left to elections", `
+			three
+			node a
+			node b
+			node c stuck
+			shard 0 a* b >c
+			shard 1 a* b >c
+			shard 2 a b* >c
+			shard 3 a b* >c
+			shard 4 a b >c*`, ``},
+	})
+}
