@@ -200,6 +200,11 @@ func (f *failing) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// check reads a file and compares its sums with the manifest's, and with its own.
+func (a *Archive) check(ctx context.Context, f *File) error {
+	return a.each(ctx, f, func(in io.Reader) error { return storage.CheckStream(in, storage.Shard(f.Shard)) })
+}
+
 // each has the content of a file read to its end.
 func (a *Archive) each(ctx context.Context, f *File, read func(io.Reader) error) (err error) {
 	in, err := a.place.Open(ctx, a.shardName(f))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -22,8 +21,6 @@ type Taking struct {
 	Now    func() time.Time
 	// Progress is told of each step, by one goroutine at a time; it may be nil.
 	Progress func(Progress)
-	// Rests returns how long the reading back of files rests after some work; nil: it does not rest.
-	Rests func(work time.Duration) time.Duration
 }
 
 const (
@@ -140,7 +137,7 @@ func (t *taken) copy(ctx context.Context, shard int) (err error) {
 	}
 	if old := t.last.file(shard); old == nil || *old != t.files[shard] {
 		t.tell(shard, 0, verifying)
-		if err := t.check(ctx, &t.files[shard]); err != nil {
+		if err := t.To.check(ctx, &t.files[shard]); err != nil {
 			return err
 		}
 	}
@@ -148,13 +145,6 @@ func (t *taken) copy(ctx context.Context, shard int) (err error) {
 	defer t.mu.Unlock()
 	t.progress.Done++
 	return nil
-}
-
-// check reads a file back and proves that it is whole.
-func (t *taken) check(ctx context.Context, f *File) error {
-	return t.To.each(ctx, f, func(in io.Reader) error {
-		return storage.CheckStream(&resting{r: in, ctx: ctx, rests: t.Rests}, storage.Shard(f.Shard))
-	})
 }
 
 // The words of a shard's Progress.
@@ -253,7 +243,7 @@ func (t *taken) usable(ctx context.Context, f *File) bool {
 	if t.To.place.Dir() == "" {
 		return t.To.present(ctx, f) == nil
 	}
-	return t.check(ctx, f) == nil
+	return t.To.check(ctx, f) == nil
 }
 
 func fileOf(h *httpapi.ImageHead, sum string) File {

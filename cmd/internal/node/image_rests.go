@@ -38,9 +38,9 @@ func (n *Node) rests(began time.Time) func(work time.Duration) time.Duration {
 	return n.restsBeside(0, began)
 }
 
-// readRests returns the rests of work that began at some moment and reads as an image does: a replica, to
-// compare it with others, or the files of a backup, to prove them.
-func (n *Node) readRests(began time.Time) func(work time.Duration) time.Duration {
+// compareRests returns the rests of the reading of a replica that began at some moment, to compare it
+// with others: it works as an image does.
+func (n *Node) compareRests(began time.Time) func(work time.Duration) time.Duration {
 	return n.restsBeside(1, began)
 }
 

@@ -54,7 +54,7 @@ func (n *Node) newSchedule() (*schedule, error) {
 			return here, changed
 		},
 		Take: func(ctx context.Context, progress func(backup.Progress)) (string, *backup.Manifest, error) {
-			return backup.Take(ctx, backup.Taking{Client: client, To: to, Keep: cfg.Keep, Now: time.Now, Progress: progress, Rests: n.readRests(time.Now())})
+			return backup.Take(ctx, backup.Taking{Client: client, To: to, Keep: cfg.Keep, Now: time.Now, Progress: progress})
 		},
 	}
 	s.logs = n.newLogArchiver(s)
