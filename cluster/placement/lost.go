@@ -61,11 +61,11 @@ func (p *planner) removeLost(s *placedShard) bool {
 
 // commits reports whether a group of these voters could commit now. A replica that failed while its node
 // ran follows the log all the same, and counts here: of two that failed neither could be replaced
-// otherwise.
+// otherwise. A replica whose disk takes no entries does not count.
 func (p *planner) commits(s *placedShard, voters []string) bool {
 	follow := 0
 	for _, name := range voters {
-		if _, hosts := p.nodes[name].hosts[s.Shard]; hosts && (name == s.leader || s.lag[name].CaughtUp) {
+		if own, hosts := p.nodes[name].hosts[s.Shard]; hosts && own.takesEntries() && (name == s.leader || s.lag[name].CaughtUp) {
 			follow++
 		}
 	}

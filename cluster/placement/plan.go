@@ -238,7 +238,7 @@ func (p *planner) caughtUp(s *placedShard, node string) bool {
 // acknowledges reports whether a member counts for the quorum of a change now.
 func (p *planner) acknowledges(s *placedShard, node string) bool {
 	own := p.nodes[node].hosts[s.Shard]
-	return p.caughtUp(s, node) && !own.NoRoom && !own.Stuck
+	return p.caughtUp(s, node) && own.takesEntries()
 }
 
 // addStep adds a step.

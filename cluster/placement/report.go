@@ -37,6 +37,9 @@ type GroupReport struct {
 	Failed string `json:"failed,omitempty"`
 }
 
+// takesEntries reports whether the disk of the replica takes new entries.
+func (r *GroupReport) takesEntries() bool { return !r.NoRoom && !r.Stuck }
+
 // PeerReport says how far a member follows its leader.
 type PeerReport struct {
 	Node     string `json:"node"`

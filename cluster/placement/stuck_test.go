@@ -30,6 +30,29 @@ func TestPlan_Stuck(t *testing.T) {
 			node c draining
 			node d stuck
 			shard 0 a* b! c >d`, ``},
+		{"a failed replica stays while the disk of another one hangs", `
+			three
+			node a
+			node b
+			node c stuck
+			shard 0 a* #b >c
+			lingering`, ``},
+		{"or has no room", `
+			three
+			node a
+			node b
+			node c draining
+			shard 0 a* #b -c
+			lingering`, ``},
+		{"it is removed when the others can commit", `
+			three
+			node a
+			node b
+			node c stuck
+			node d
+			shard 0 a* #b >c d
+			lingering`, `
+			0: remove b: its replica failed: bad`},
 		{"a node whose disk hangs gets no leadership, and its leaderships are left to elections", `
 			three
 			node a
