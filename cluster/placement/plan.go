@@ -268,7 +268,7 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 // successor returns the next leader of the shard: the voter with the fewest leaderships among those
 // that are caught up and allowed to lead. A draining voter is better than a removed one, and
 // any voter better than a failed one. Of those of one rank, one whose disk has room for changes is better.
-// It returns "" if there is none.
+// One whose disk hangs can't take over: it would have to write its vote. It returns "" if there is none.
 func (p *planner) successor(s *placedShard) string {
 	worst := rankAvailable
 	if p.nodes[s.leader].rank == rankRemoved {
@@ -280,7 +280,7 @@ func (p *planner) successor(s *placedShard) string {
 	best := ""
 	for _, name := range s.Voters {
 		n := p.nodes[name]
-		if name == s.leader || n.rank > worst || !p.caughtUp(s, name) || s.Failed == "" && !slices.Contains(s.target, name) {
+		if name == s.leader || n.rank > worst || n.hosts[s.Shard].Stuck || !p.caughtUp(s, name) || s.Failed == "" && !slices.Contains(s.target, name) {
 			continue
 		}
 		if best == "" || cmp.Or(cmp.Compare(n.rank, p.nodes[best].rank), cmp.Compare(boolInt(!p.acknowledges(s, name)), boolInt(!p.acknowledges(s, best))),

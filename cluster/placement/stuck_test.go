@@ -63,5 +63,13 @@ func TestPlan_Stuck(t *testing.T) {
 			shard 2 a b* >c
 			shard 3 a b* >c
 			shard 4 a b >c*`, ``},
+		{"nor that of a node which was removed", `
+			three
+			node a removed
+			node b draining
+			node c stuck
+			shard 0 a* b >c
+			shard 1 a* b! >c`, `
+			0: transfer b: a, which was removed`},
 	})
 }
