@@ -15,6 +15,15 @@ func TestPlan_Stuck(t *testing.T) {
 			shard 0 a* b >c
 			shard 1 a* b`, `
 			1: add d: the shard has too few replicas`},
+		{"of four replicas that on a disk that hangs goes", `
+			three
+			node a
+			node b
+			node c
+			node d stuck
+			shard 0 a* b c >d
+			shard 1 a b* c`, `
+			0: remove d: the shard does not need d, whose disk hangs`},
 		{"a copy for a node whose disk hangs is given up", `
 			three
 			node a

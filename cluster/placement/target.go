@@ -106,7 +106,7 @@ func (p *planner) leastUseful(s *placedShard, target []string) string {
 			load = 0 // a shard's only replica does not move to even out the load
 		}
 		return cmp.Or(
-			cmp.Compare(boolInt(y.down), boolInt(x.down)),
+			cmp.Compare(boolInt(y.down || y.Stuck), boolInt(x.down || x.Stuck)),
 			cmp.Compare(p.sharedZones(without(target, a)), p.sharedZones(without(target, b))),
 			load,
 			cmp.Compare(boolInt(slices.Contains(s.Voters, a)), boolInt(slices.Contains(s.Voters, b))),
