@@ -30,8 +30,9 @@ func (p *planner) orphansOf(s *placedShard) []string {
 	var found []string
 	for _, name := range p.names {
 		own, hosts := p.nodes[name].hosts[s.Shard]
-		// A later term than the leader's may mean that there is a newer leader.
-		if hosts && !own.Starting && !own.Leads && own.Term <= s.Term && !slices.Contains(members, name) {
+		// A later term than the leader's may mean that there is a newer leader. A drop would wait for a disk that
+		// hangs, and the round with it.
+		if hosts && !own.Starting && !own.Leads && !own.Stuck && own.Term <= s.Term && !slices.Contains(members, name) {
 			found = append(found, name)
 		}
 	}

@@ -24,6 +24,14 @@ func TestPlan_Stuck(t *testing.T) {
 			shard 0 a* b c >d
 			shard 1 a b* c`, `
 			0: remove d: the shard does not need d, whose disk hangs`},
+		{"an orphan on a disk that hangs is left alone", `
+			three
+			node a
+			node b
+			node c
+			node d stuck
+			shard 0 a* b c >@d
+			lingering`, ``},
 		{"a copy for a node whose disk hangs is given up", `
 			three
 			node a
