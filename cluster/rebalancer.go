@@ -114,11 +114,11 @@ func (m *rebalancer) close() {
 type roundState struct {
 	orphans    placement.Ages[placement.Replica]
 	lost       placement.Ages[placement.Replica]
-	stuck      placement.Ages[string] // nodes whose disks hang
-	failed     map[stepKey]bool       // steps that failed in the last round and were logged
-	fastRounds int                    // fast rounds left
-	slowRounds int                    // rounds without a step
-	smallMoves int                    // see placement.State
+	disks      hangingDisks
+	failed     map[stepKey]bool // steps that failed in the last round and were logged
+	fastRounds int              // fast rounds left
+	slowRounds int              // rounds without a step
+	smallMoves int              // see placement.State
 }
 
 // adapt sets how many small shards may move in the next round. As long as rounds make full use of the number
@@ -179,13 +179,13 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 	}
 	reports, full := m.collector.collect(ctx, r, m.Members.registrySnapshot())
 	now := time.Now()
-	stuck := stuckNodes(reports)
+	hang, hangLong := known.disks.update(r.members, reports, now, m.ReplaceAfter)
 	state := placement.State{
 		Shards:       r.shards,
 		EverThree:    r.everThree,
 		ReplaceAfter: m.ReplaceAfter,
 		SmallMoves:   known.smallMoves,
-		Members:      markNodes(r.members, full, stuck, known.stuck.Update(stuck, now, m.ReplaceAfter)),
+		Members:      markNodes(r.members, full, hang, hangLong),
 		Reports:      reports,
 	}
 	state.Droppable = known.orphans.Update(placement.Orphans(state), now, placement.OrphanGrace)

@@ -182,6 +182,18 @@ func (w *simCluster) holders() (counts []int, learning bool) {
 	return counts, learning
 }
 
+// held returns the number of shards of which a node has a voter.
+func (w *simCluster) held(node string) (shards int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.groups {
+		if slices.Contains(g.voters, node) {
+			shards++
+		}
+	}
+	return shards
+}
+
 func (w *simCluster) rebalancer(out *bytes.Buffer) *rebalancer {
 	return newRebalancer(rebalancerConfig{
 		Self: "a", Own: w.nodes["a"], Peers: w, Members: w, ReplaceAfter: 5 * time.Minute,

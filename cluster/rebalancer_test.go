@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"switchyard/cluster/membership"
 	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
@@ -131,21 +132,11 @@ func TestRebalancer_ADiskThatHangs(t *testing.T) {
 		m := w.rebalancer(&out)
 		m.gained()
 		time.Sleep(time.Minute)
-		holds := func() (shards int) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			for _, g := range w.groups {
-				if slices.Contains(g.voters, "b") {
-					shards++
-				}
-			}
-			return shards
-		}
-		before := holds()
+		before := w.held("b")
 		for range 2 {
 			w.nodes["b"].stuck.Store(true)
 			time.Sleep(4 * time.Minute)
-			if now := holds(); now != before || before == 0 {
+			if now := w.held("b"); now != before || before == 0 {
 				t.Errorf("it holds %d shards, and %d before its disk hung", now, before)
 			}
 			w.nodes["b"].stuck.Store(false)
@@ -154,8 +145,50 @@ func TestRebalancer_ADiskThatHangs(t *testing.T) {
 		w.nodes["b"].stuck.Store(true)
 		time.Sleep(10 * time.Minute)
 		m.close()
-		if now := holds(); now != 0 {
+		if now := w.held("b"); now != 0 {
 			t.Errorf("it holds %d shards although its disk has hung for long", now)
+		}
+	})
+}
+
+// A node whose disk hangs may be late with a report. Its replicas are made anew all the same. When it dies, they
+// wait for it as for any dead node.
+func TestRebalancer_ADiskThatHangsAndLateReports(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimCluster(3, "a", "b", "c", "d")
+		m := w.rebalancer(&bytes.Buffer{})
+		m.gained()
+		time.Sleep(time.Minute)
+		change := func(edit func()) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			edit()
+		}
+		w.nodes["b"].stuck.Store(true)
+		for range 2 {
+			time.Sleep(2*time.Minute - 3*time.Second)
+			change(func() { w.fail["b"] = context.DeadlineExceeded })
+			time.Sleep(3 * time.Second)
+			change(func() { w.fail["b"] = nil })
+		}
+		change(func() {
+			w.known.members[1].State, w.known.members[1].DeadSince = membership.NodeDead, time.Now()
+		})
+		time.Sleep(4 * time.Minute)
+		if held := w.held("b"); held == 0 {
+			t.Error("the replicas of a node that died are gone too soon")
+		}
+		change(func() { w.known.members[1].State, w.known.members[1].DeadSince = membership.NodeAlive, time.Time{} })
+		for range 4 {
+			time.Sleep(2 * time.Minute)
+			change(func() { w.fail["b"] = context.DeadlineExceeded })
+			time.Sleep(3 * time.Second)
+			change(func() { w.fail["b"] = nil })
+		}
+		m.close()
+		if held := w.held("b"); held != 0 {
+			t.Errorf("it holds %d shards although its disk has hung for long", held)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"switchyard/cluster/membership"
 	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
@@ -62,7 +61,7 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 		asked sync.WaitGroup
 	)
 	for _, m := range r.members {
-		if m.Name == g.self || m.State == membership.NodeDead || m.State == membership.NodeLeft {
+		if m.Name == g.self || isDown(m.State) {
 			continue
 		}
 		asked.Go(func() {
@@ -82,27 +81,16 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 	return found, full
 }
 
-// stuckNodes returns the nodes whose disks hang.
-func stuckNodes(reports map[string][]placement.GroupReport) map[string]bool {
-	stuck := map[string]bool{}
-	for name, groups := range reports {
-		if slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Stuck }) {
-			stuck[name] = true
-		}
-	}
-	return stuck
-}
-
 // markNodes returns the members with draining set for nodes that should lead nothing and take no replicas:
 // other nodes take over their leaderships and, where there is room, their replicas. A disk that hangs may
 // work again soon, as a dead node may return, so the replicas of such a node wait until it has hung for long.
-func markNodes(members []placement.Member, full, stuck, long map[string]bool) []placement.Member {
+func markNodes(members []placement.Member, full, hang, hangLong map[string]bool) []placement.Member {
 	out := slices.Clone(members)
 	for i := range out {
 		switch m := &out[i]; {
-		case stuck[m.Name] && !long[m.Name]:
+		case hang[m.Name] && !hangLong[m.Name]:
 			m.Stuck = true
-		case full[m.Name]:
+		case full[m.Name] || hang[m.Name]:
 			m.Draining = true
 		}
 	}
