@@ -81,9 +81,9 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 	return found, full
 }
 
-// markNodes returns the members with draining set for nodes that should lead nothing and take no replicas:
-// other nodes take over their leaderships and, where there is room, their replicas. A disk that hangs may
-// work again soon, as a dead node may return, so the replicas of such a node wait until it has hung for long.
+// markNodes returns the members, of which those that should lead nothing and take no replicas are marked: other
+// nodes take over their leaderships and, where there is room, their replicas. A disk that hangs may work again
+// soon, as a dead node may return, so the replicas of such a node wait until it has hung for long.
 func markNodes(members []placement.Member, full, hang, hangLong map[string]bool) []placement.Member {
 	out := slices.Clone(members)
 	for i := range out {
@@ -91,7 +91,7 @@ func markNodes(members []placement.Member, full, hang, hangLong map[string]bool)
 		case hang[m.Name] && !hangLong[m.Name]:
 			m.Stuck = true
 		case full[m.Name] || hang[m.Name]:
-			m.Draining = true
+			m.Full = true
 		}
 	}
 	return out

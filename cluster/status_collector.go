@@ -47,7 +47,9 @@ func (v *statusCollector) status(ctx context.Context) Topology {
 	}
 	r, _ := v.members.membersView()
 	// Other requests wait for this result, so it does not end with this request's context.
-	reports, _ := v.collector.collect(context.WithoutCancel(ctx), r, nil)
+	reports, full := v.collector.collect(context.WithoutCancel(ctx), r, nil)
+	hang, _ := new(hangingDisks).update(r.members, reports, time.Now(), v.replaceAfter)
+	r.members = markNodes(r.members, full, hang, nil)
 	v.latest, v.collectedAt = v.assemble(r, reports, time.Now()), time.Now()
 	return v.latest
 }

@@ -68,6 +68,22 @@ func TestStatus_OfAHealthyCluster(t *testing.T) {
 	}
 }
 
+// A node without replicas says of itself that it should take none.
+func TestStatus_OfAFullNodeWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	w := newSimCluster(1, "a", "b", "c", "d")
+	w.spread("a", "b", "c")
+	w.nodes["d"].noRoom = true
+	w.known.members[2].Draining = true
+	top := w.statusCollector("a").status(t.Context())
+	if d := statusOf(top, "d"); d.State != membership.NodeAlive || !strings.Contains(d.Note, "should lead nothing") {
+		t.Errorf("d is %+v", d)
+	}
+	if c := statusOf(top, "c"); c.State != membership.NodeDraining || !strings.Contains(c.Note, "leaderships only") {
+		t.Errorf("c is %+v", c)
+	}
+}
+
 func TestStatus_CutOffFromTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

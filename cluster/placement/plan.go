@@ -57,6 +57,7 @@ type Member struct {
 	Draining  bool
 	Leaving   bool // it is about to stop
 	Stuck     bool // its disk hangs, and has not done so for long
+	Full      bool // it should lead nothing and take no replicas
 	Removed   bool
 	Released  bool      // removed, and no group counts it any more
 	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
@@ -181,7 +182,7 @@ func newPlanner(state State, now time.Time) *planner {
 			n.rank = rankRemoved
 		case gone:
 			n.rank = rankDead
-		case m.Draining:
+		case m.Draining || m.Full:
 			n.rank = rankDraining
 		case !answers || m.Leaving || m.Stuck:
 			n.rank = rankUnreachable

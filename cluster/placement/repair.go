@@ -131,6 +131,8 @@ func (p *planner) nonVoterReason(name string) string {
 		return "died before it had caught up"
 	case n.Draining:
 		return "drains"
+	case n.Full:
+		return "is on a node that should take none"
 	case n.Stuck:
 		return "is on a disk that hangs"
 	}
@@ -160,6 +162,9 @@ func (p *planner) voterReason(name string) string {
 	case rankDead:
 		return name + ", which has been dead for too long"
 	case rankDraining:
+		if !p.nodes[name].Draining {
+			return name + ", which should lead nothing"
+		}
 		return name + ", which drains"
 	case rankUnreachable:
 		switch {

@@ -15,7 +15,7 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // parseCluster reads a cluster, one line each:
 //
 //	three                          it has had three members
-//	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [leaving] [stuck] [removed]
+//	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [leaving] [stuck] [full] [removed]
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
 //	                               ^c has caught up, ?c is not hosted, @d orphan,
 //	                               %c a voter not hosted, #c failed, -c has no room,
@@ -59,6 +59,8 @@ func parseCluster(t *testing.T, text string) State {
 					m.Leaving = true
 				case "stuck":
 					m.Stuck = true
+				case "full":
+					m.Full = true
 				case "removed":
 					m.Removed = true
 				default:

@@ -116,7 +116,7 @@ func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.
 		status.Note = noteStuck
 	case some(func(r GroupReport) bool { return r.NoRoom }):
 		status.Note = noteNoRoom
-	case some(func(r GroupReport) bool { return r.Full }):
+	case m.Full, some(func(r GroupReport) bool { return r.Full }):
 		status.Note = noteFull
 	}
 	return status, true

@@ -90,3 +90,28 @@ func TestPlan_Stuck(t *testing.T) {
 			0: transfer b: a, which was removed`},
 	})
 }
+
+// TestPlan_Full plans for nodes that should lead nothing and take no replicas.
+func TestPlan_Full(t *testing.T) {
+	t.Parallel()
+	checkPlans(t, []planCase{
+		{"others take over what it has", `
+			three
+			node a
+			node b
+			node c full
+			node d
+			shard 0 c* a b
+			shard 1 a* b c`, `
+			0: transfer b: c, which should lead nothing
+			1: add d: it replaces c, which should lead nothing`},
+		{"a copy for it is given up", `
+			three
+			node a
+			node b
+			node c
+			node d full
+			shard 0 a* b c ~d`, `
+			0: remove d: a non-voter that is on a node that should take none`},
+	})
+}

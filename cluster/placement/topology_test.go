@@ -41,6 +41,21 @@ func TestTopology_Members(t *testing.T) {
 			node c draining
 			node d
 			shard 0 a* b c`, "c", topology.NodeStatus{State: membership.NodeDraining, Replicas: 1}},
+		{"the spare node should take none", `
+			three
+			node a
+			node b
+			node c draining
+			node d full
+			shard 0 a* b c`, "c", topology.NodeStatus{State: membership.NodeDraining, Replicas: 1, Note: noteLeadersOnly}},
+		{"the disk of the spare node hangs", `
+			three
+			node a
+			node b
+			node c draining
+			node d stuck
+			shard 0 a* b c
+			shard 1 a* b >d`, "c", topology.NodeStatus{State: membership.NodeDraining, Replicas: 1, Note: noteLeadersOnly}},
 		{"it is empty", `
 			three
 			node a
