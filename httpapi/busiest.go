@@ -60,11 +60,17 @@ type busyStripe struct {
 	last busyCounts // of the window before
 }
 
-// busyCounts are the counters of one window: the first used ones are taken.
+// busyCounts are the counters of one window, of which the first used ones are taken, and its slowest requests.
 type busyCounts struct {
 	used int
 	ids  [busyCounters][16]byte
 	of   [busyCounters]busyCount
+	slow slowRequests
+}
+
+func (c *busyCounts) forget() {
+	c.used = 0
+	c.slow.forget()
 }
 
 // busyCount counts the requests of one workspace since it took the counter. missed is the
@@ -92,13 +98,13 @@ func (b *busiest) count(workspace [16]byte, writes bool, now time.Time) {
 	s.mu.Unlock()
 }
 
-// took adds how long a request took that was counted when it began. If it took longer than the windows, its
-// workspace may have no counter any more, and takes one.
+// took adds how long a request took that was counted when it began. Its workspace may have no counter any more.
 func (b *busiest) took(workspace [16]byte, took time.Duration, now time.Time) {
 	s := &b.stripes[workspace[15]%busyStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn(now)
+	s.now.slow.add(workspace, took)
 	for _, window := range [...]*busyCounts{&s.now, &s.last} {
 		for i := range window.used {
 			if window.ids[i] == workspace {
@@ -107,7 +113,6 @@ func (b *busiest) took(workspace [16]byte, took time.Duration, now time.Time) {
 			}
 		}
 	}
-	s.now.counter(workspace).slowest = took
 }
 
 // turn begins a new window if the time has come. Windows begin at multiples of their
@@ -120,9 +125,9 @@ func (s *busyStripe) turn(now time.Time) {
 	if behind > 0 && behind < 2*busyWindow {
 		s.last = s.now
 	} else {
-		s.last.used = 0
+		s.last.forget()
 	}
-	s.now.used = 0
+	s.now.forget()
 	s.at = now.Truncate(busyWindow)
 }
 
@@ -133,21 +138,23 @@ func (c *busyCounts) counter(workspace [16]byte) *busyCount {
 			return &c.of[i]
 		}
 	}
-	at := c.used
-	missed := uint64(0)
-	if at < busyCounters {
-		c.used++
-	} else {
-		at = 0
-		for i := range c.of {
-			if c.of[i].total() < c.of[at].total() {
-				at = i
-			}
-		}
-		missed = c.of[at].total()
-	}
+	at, missed := c.free()
+	c.used = max(c.used, at+1)
 	c.ids[at], c.of[at] = workspace, busyCount{missed: missed}
 	return &c.of[at]
+}
+
+// free returns the counter for a workspace that has none, and the most requests that it may have had.
+func (c *busyCounts) free() (at int, missed uint64) {
+	if c.used < busyCounters {
+		return c.used, 0
+	}
+	for i := range c.of {
+		if c.of[i].total() < c.of[at].total() {
+			at = i
+		}
+	}
+	return at, c.of[at].total()
 }
 
 // list returns the workspaces with most requests, the busiest first, behind them others with the slowest ones,
@@ -174,6 +181,16 @@ func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duratio
 				e := &all[first+at]
 				e.reads, e.writes, e.missed, e.slowest = e.reads+n.reads, e.writes+n.writes, e.missed+n.missed, max(e.slowest, n.slowest)
 			}
+		}
+		for _, r := range slices.Concat(s.now.slow.kept(), s.last.slow.kept()) {
+			at := slices.IndexFunc(all[first:], func(e entry) bool { return e.id == r.workspace })
+			if at < 0 {
+				_, now := s.now.free()
+				_, last := s.last.free()
+				at = len(all) - first
+				all = append(all, entry{r.workspace, busyCount{missed: now + last}})
+			}
+			all[first+at].slowest = max(all[first+at].slowest, r.took)
 		}
 		s.mu.Unlock()
 	}

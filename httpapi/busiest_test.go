@@ -68,6 +68,44 @@ func TestBusiest_ListsTheSlowestToo(t *testing.T) {
 	}
 }
 
+// A slow request is listed for as long as the window in which it ended, also if its workspace had no other
+// request and many others came.
+func TestBusiest_KeepsTheSlowest(t *testing.T) {
+	t.Parallel()
+	b := newBusiest(busyStart)
+	slow := map[string]int64{}
+	for n, ends := range []time.Duration{14 * time.Second, 11 * time.Second} {
+		id := busyID((n + 1) * busyStripes) // all are of one stripe
+		b.count(id, false, busyStart.Add(time.Second))
+		b.took(id, ends-time.Second, busyStart.Add(ends))
+		slow[uuid.UUID(id).String()] = (ends - time.Second).Milliseconds()
+	}
+	for n := 3; n < 300; n++ {
+		for range 2 {
+			b.count(busyID(n*busyStripes), false, busyStart.Add(15*time.Second))
+		}
+		b.took(busyID(n*busyStripes), time.Duration(n)*time.Millisecond, busyStart.Add(16*time.Second))
+	}
+	for _, after := range []time.Duration{17 * time.Second, 29 * time.Second} {
+		list, _ := b.list(busyStart.Add(after))
+		if len(list) != busyShown+slowShown {
+			t.Fatalf("%d workspaces after %s", len(list), after)
+		}
+		for _, w := range list[busyShown : busyShown+2] {
+			if w.SlowestMs != slow[w.OrganizationID] {
+				t.Errorf("after %s %+v is among the slowest", after, w)
+			}
+		}
+		// No counter is left of the first window, so they may have had as many requests as the smallest one has.
+		if w := list[busyShown]; after > 20*time.Second && w.Uncounted == 0 {
+			t.Errorf("after %s the slowest is %+v", after, w)
+		}
+	}
+	if list, _ := b.list(busyStart.Add(31 * time.Second)); len(list) > 0 {
+		t.Errorf("after two windows there are %+v", list)
+	}
+}
+
 // A busy workspace keeps its counter however many others come once, and memory is fixed.
 func TestBusiest_KeepsABusyWorkspaceAmongMany(t *testing.T) {
 	t.Parallel()
