@@ -8,21 +8,37 @@ import (
 	"switchyard/cluster/placement"
 )
 
-// hangingDisks knows, from one round to the next, the nodes whose disks hang.
-type hangingDisks struct{ ages placement.Ages[string] }
+// hangRest is how long the disk of a node must have worked before the node is taken for one whose disk does. Each
+// further time that it hangs would stop the shards that it had been given to lead for some seconds.
+const hangRest = 30 * time.Second
 
-// update takes the reports of a round, and returns the nodes whose disks hang and those of them whose disks have
-// hung for long. If the disk of a node hung and its report is missing, its disk hangs still: a report that comes
-// too late must not begin the time anew. A dead node is none of them, since its time begins when it dies.
+// hangingDisks knows, from one round to the next, the nodes whose disks hang. Its zero value is ready for use.
+type hangingDisks struct {
+	last map[string]time.Time // when each of them was found last
+	ages placement.Ages[string]
+}
+
+// update takes the reports of a round, and returns the nodes whose disks hang or have done so within hangRest,
+// and those of them that have been among these for long. If the report of one of them is missing, its disk hangs
+// still: a report that comes too late must not begin the time anew. A dead node is none of them, since its time
+// begins when it dies.
 func (h *hangingDisks) update(members []placement.Member, reports map[string][]placement.GroupReport, now time.Time, long time.Duration) (hang, hangLong map[string]bool) {
+	last := map[string]time.Time{}
 	hang = map[string]bool{}
 	for _, m := range members {
 		groups, answers := reports[m.Name]
-		says := slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Stuck })
-		if says || !answers && !isDown(m.State) && h.ages.Found(m.Name) {
-			hang[m.Name] = true
+		found, known := h.last[m.Name]
+		switch {
+		case slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Stuck }), known && !answers && !isDown(m.State):
+			last[m.Name] = now
+		case known && answers && now.Sub(found) < hangRest:
+			last[m.Name] = found
+		default:
+			continue
 		}
+		hang[m.Name] = true
 	}
+	h.last = last
 	return hang, h.ages.Update(hang, now, long)
 }
 

@@ -151,6 +151,45 @@ func TestRebalancer_ADiskThatHangs(t *testing.T) {
 	})
 }
 
+// A disk that hangs again and again is like one that hangs: its node is given no leadership in between, and in the
+// end no replica stays there.
+func TestRebalancer_ADiskThatHangsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimCluster(3, "a", "b", "c", "d")
+		m := w.rebalancer(&bytes.Buffer{})
+		m.gained()
+		time.Sleep(time.Minute)
+		leads := func() (shards int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, g := range w.groups {
+				if g.leader == "b" { // the others elect one of them
+					g.leader, g.term = g.voters[(slices.Index(g.voters, "b")+1)%len(g.voters)], g.term+1
+					shards++
+				}
+			}
+			return shards
+		}
+		before, given, hangs := w.held("b"), 0, 0
+		for ; w.held("b") > 0 && hangs < 20; hangs++ {
+			w.nodes["b"].stuck.Store(true)
+			time.Sleep(10 * time.Second)
+			if led := leads(); hangs > 0 {
+				given += led
+			}
+			time.Sleep(10 * time.Second)
+			w.nodes["b"].stuck.Store(false)
+			time.Sleep(hangRest - 10*time.Second)
+		}
+		m.close()
+		// 40 seconds for each, and five minutes until the replicas are made anew.
+		if given != 0 || before == 0 || hangs < 8 || hangs > 9 {
+			t.Errorf("it was given %d leaderships, and held %d shards for %d hangs", given, before, hangs)
+		}
+	})
+}
+
 // A node whose disk hangs may be late with a report. Its replicas are made anew all the same. When it dies, they
 // wait for it as for any dead node.
 func TestRebalancer_ADiskThatHangsAndLateReports(t *testing.T) {

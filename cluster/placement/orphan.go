@@ -61,12 +61,6 @@ const OrphanGrace = 2 * time.Second
 // Ages remembers, from one round to the next, when each replica or node was found first.
 type Ages[K comparable] struct{ since map[K]time.Time }
 
-// Found reports whether the last round found something.
-func (a *Ages[K]) Found(k K) bool {
-	_, found := a.since[k]
-	return found
-}
-
 // Update records what a round found and returns what was found first grace ago and in each round since.
 func (a *Ages[K]) Update(found map[K]bool, now time.Time, grace time.Duration) map[K]bool {
 	since := make(map[K]time.Time, len(found))
