@@ -47,11 +47,11 @@ func (w *issueFixture) fillCycles(n, cycles int) {
 	}
 }
 
-func (w *issueFixture) benchQuery(b *testing.B, who *Caller, op *Op, in any) {
+func (w *issueFixture) benchQuery(b *testing.B, who *Caller, op *Op, in ...any) {
 	b.ReportAllocs()
-	for b.Loop() {
+	for i := 0; b.Loop(); i++ {
 		snap := w.db.NewSnapshot()
-		if _, err := op.RunQuery(NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil), in); err != nil {
+		if _, err := op.RunQuery(NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil), in[i%len(in)]); err != nil {
 			b.Fatal(err)
 		}
 		if err := snap.Close(); err != nil {

@@ -124,14 +124,17 @@ func BenchmarkCreateIssue_Indexed(b *testing.B) {
 // BenchmarkSearch asks a large workspace.
 func BenchmarkSearch(b *testing.B) {
 	w, text, create := searchableIssues(b, searched)
-	id := decode[Issue](b, create().Body).ID
+	var like []any
+	for range 64 {
+		like = append(like, &SimilarIssuesIn{ID: string(decode[Issue](b, create().Body).ID)})
+	}
 	w.commit()
 	w.indexAll()
 	b.Logf("%d segments", len(w.manifest().Segments))
-	query := func(name string, who *Caller, op *Op, in any) {
+	query := func(name string, who *Caller, op *Op, in ...any) {
 		b.Run(name, func(b *testing.B) {
 			report := processorTime(b)
-			w.benchQuery(b, who, op, in)
+			w.benchQuery(b, who, op, in...)
 			report()
 		})
 	}
@@ -146,8 +149,8 @@ func BenchmarkSearch(b *testing.B) {
 	query("one rare word", &w.ann, ListIssues, search(9000))
 	query("two words", &w.ann, ListIssues, search(300, 700))
 	query("two frequent words", &w.ann, ListIssues, search(10, 20))
-	query("similar", &w.ann, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
-	query("similar, as a guest", &w.gus, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
+	query("similar", &w.ann, SimilarIssues, like...)
+	query("similar, as a guest", &w.gus, SimilarIssues, like...)
 }
 
 // BenchmarkSegmentBuild makes segments of so many issues; the figures are for one issue.
