@@ -305,8 +305,8 @@ func TestServe_RefusesZeros(t *testing.T) {
 	}
 }
 
-// Flags about a bucket do nothing without backups.
-func TestServe_RefusesABucketWithoutBackups(t *testing.T) {
+// Flags about a bucket do nothing where backups go to none.
+func TestServe_RefusesTheServiceOfNoBucket(t *testing.T) {
 	t.Setenv("SWITCHYARD_ROOT_TOKEN", "the-operators-token")
 	t.Setenv("AWS_ENDPOINT_URL_S3", "https://s3.example") // for other programs
 	for _, row := range []struct {
@@ -315,6 +315,7 @@ func TestServe_RefusesABucketWithoutBackups(t *testing.T) {
 	}{
 		{[]string{"--backup-s3-endpoint=https://s3.example"}, true},
 		{[]string{"--backup-s3-region=eu-1"}, true},
+		{[]string{"--backup-s3-endpoint=https://s3.example", "--backup-to=/backups"}, true},
 		{[]string{"--backup-s3-region=eu-1", "--backup-to=s3://bucket/p"}, false},
 		{nil, false},
 	} {
@@ -323,7 +324,7 @@ func TestServe_RefusesABucketWithoutBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Serve.nodeConfig(slog.New(slog.DiscardHandler))
-		if refused := err != nil && strings.Contains(err.Error(), "need --backup-to"); refused != row.refused {
+		if refused := err != nil && strings.Contains(err.Error(), "need a bucket in --backup-to"); refused != row.refused {
 			t.Errorf("%v: %v", row.flags, err)
 		}
 	}

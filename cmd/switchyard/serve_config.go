@@ -22,8 +22,8 @@ func (s serveCmd) nodeConfig(logger *slog.Logger) (node.Config, error) {
 		return node.Config{}, err
 	}
 	// The node can't check this: Backups.S3 has the AWS variables, too, which may be there for other programs.
-	if s.BackupTo == "" && (s.BackupS3Endpoint != "" || s.BackupS3Region != "") {
-		return node.Config{}, errors.New("--backup-s3-endpoint and --backup-s3-region need --backup-to")
+	if !backup.IsS3(s.BackupTo) && (s.BackupS3Endpoint != "" || s.BackupS3Region != "") {
+		return node.Config{}, errors.New("--backup-s3-endpoint and --backup-s3-region need a bucket in --backup-to, as in s3://bucket/prefix")
 	}
 	limit, err := httpapi.ParseRate(s.RateLimit)
 	if err != nil {

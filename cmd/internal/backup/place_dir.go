@@ -82,6 +82,9 @@ func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
 		return nil, fmt.Errorf("make the directory of backups: %w", err)
 	}
 	lock, err := vfs.Default.Lock(d.at("lock"))
+	if _, file := errors.AsType[*fs.PathError](err); file { // the file can't be opened
+		return nil, fmt.Errorf("lock the directory of backups: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w to %s: %w", errLocked, d, err)
 	}

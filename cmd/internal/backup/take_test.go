@@ -150,6 +150,20 @@ func TestTake_OneAtATime(t *testing.T) {
 	}
 }
 
+// A directory that can't be written to is not taken for one that another backup writes to.
+func TestTake_LockThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	s := startService(t, 1)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), To: plain(dir), Now: time.Now})
+	if err == nil || strings.Contains(err.Error(), "another backup") || !strings.Contains(err.Error(), "is a directory") {
+		t.Error(err)
+	}
+}
+
 // Answers of a service are checked: a wrong one never makes a backup.
 func TestTake_DoesNotBelieveTheService(t *testing.T) {
 	t.Parallel()
