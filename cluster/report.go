@@ -53,7 +53,7 @@ func (n *Node) report() []placement.GroupReport {
 	}
 	for i := range n.reopening {
 		if n.reopening[i].Load() {
-			reports = append(reports, placement.GroupReport{Shard: storage.Shard(i), Starting: true, Full: full})
+			reports = append(reports, placement.GroupReport{Shard: storage.Shard(i), Starting: true, Full: full, Stuck: stuck})
 		}
 	}
 	return reports
