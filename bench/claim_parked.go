@@ -58,9 +58,11 @@ func (r *run) claimBeside(ctx context.Context, in [2]workspace, parked int, figu
 	d := r.world.dial()
 	defer d.close()
 	var issues [2][]string
+	written, text := newIssueWriter(r.world.stream(0)), r.world.sessionText(0)
+	written.priority = "low" // the parked sessions come before them in the queue
 	for i := range in {
 		for range claimedIssues {
-			body, err := ask(d, request("POST", r.world.host, "/workspaces/"+in[i].id+"/issues", in[i].token, `{"title":"Take the car from the hump","priority":"low"}`), 201)
+			body, err := ask(d, request("POST", r.world.host, "/workspaces/"+in[i].id+"/issues", in[i].token, string(written.appendIssue(nil))), 201)
 			if err != nil {
 				return err
 			}
@@ -74,7 +76,7 @@ func (r *run) claimBeside(ctx context.Context, in [2]workspace, parked int, figu
 	for n, end := 0, measured.Add(r.Duration); len(*took[1]) == 0 || time.Now().Before(end); n++ {
 		warm := !time.Now().Before(measured) || r.Warmup == 0
 		for i := range in {
-			if _, err := r.world.dispatch(d, in[i], issues[i][n%claimedIssues], claimedBeside); err != nil {
+			if _, err := r.world.dispatch(d, in[i], issues[i][n%claimedIssues], claimedBeside, text); err != nil {
 				return err
 			}
 			claim := request("POST", r.world.host, "/workspaces/"+in[i].id+"/agent/sessions/claim", in[i].token, fmt.Sprintf(claimBody, claimedBeside, 0))
@@ -88,7 +90,7 @@ func (r *run) claimBeside(ctx context.Context, in [2]workspace, parked int, figu
 			if err != nil {
 				return err
 			}
-			if _, err := ask(d, request("POST", r.world.host, "/workspaces/"+in[i].id+"/agent/sessions/"+session+"/report", lane, reportBody), 200); err != nil {
+			if _, err := ask(d, request("POST", r.world.host, "/workspaces/"+in[i].id+"/agent/sessions/"+session+"/report", lane, text.report()), 200); err != nil {
 				return err
 			}
 			if warm {

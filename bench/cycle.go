@@ -28,6 +28,7 @@ type cycling struct {
 	w     *world
 	in    []workspace
 	agent string
+	text  sessionText
 	n     int // of the session
 	step  int // of the six requests
 	// session and lane come from the answer to the claim.
@@ -38,16 +39,11 @@ type cycling struct {
 func cycles(w *world, in []workspace, connection int) talk {
 	// An agent's second session of one issue can't be claimed while the first goes on,
 	// and one that a measurement's end cut off does: another measurement has other agents.
-	c := &cycling{w: w, in: in, agent: fmt.Sprintf("crew-%d", w.agents.Add(1)), n: connection * 7}
+	c := &cycling{w: w, in: in, agent: fmt.Sprintf("crew-%d", w.agents.Add(1)), text: w.sessionText(connection), n: connection * 7}
 	return talk{next: c.next, heard: c.heard}
 }
 
-const (
-	dispatchBody = `{"agentId":%q,"provider":"bench","repo":"yard/hump","instructions":"Find out why the car waits at the hump, and let it roll."}`
-	claimBody    = `{"agentId":%q,"wait":%d}`
-	logBody      = `{"type":"action","message":"Looked at the retarders of the second track and found the valve that sticks."}`
-	reportBody   = `{"status":"completed","result":"The valve was cleaned, and the car rolls."}`
-)
+const claimBody = `{"agentId":%q,"wait":%d}`
 
 func (c *cycling) next() ([]byte, int) {
 	at := c.in[c.n%len(c.in)]
@@ -56,13 +52,13 @@ func (c *cycling) next() ([]byte, int) {
 	case 0:
 		issues := c.w.work[at.id]
 		issue := issues[c.n/len(c.in)%len(issues)]
-		return request("POST", c.w.host, base+"/issues/"+issue+"/dispatch", at.token, fmt.Sprintf(dispatchBody, c.agent)), 201
+		return request("POST", c.w.host, base+"/issues/"+issue+"/dispatch", at.token, c.text.dispatch(c.agent)), 201
 	case 1:
 		return request("POST", c.w.host, base+"/agent/sessions/claim", at.token, fmt.Sprintf(claimBody, c.agent, 0)), 200
 	case 5:
-		return request("POST", c.w.host, base+"/agent/sessions/"+c.session+"/report", c.lane, reportBody), 200
+		return request("POST", c.w.host, base+"/agent/sessions/"+c.session+"/report", c.lane, c.text.report()), 200
 	default:
-		return request("POST", c.w.host, base+"/agent/sessions/"+c.session+"/log", c.lane, logBody), 201
+		return request("POST", c.w.host, base+"/agent/sessions/"+c.session+"/log", c.lane, c.text.log()), 201
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 var dispatchClaim = scenario{
 	name: dispatchClaimName, about: dispatchClaimAbout, work: true,
 	alone: func(ctx context.Context, r *run) error {
-		d := &dispatching{w: r.world, in: r.world.hot, sender: r.world.dial(), claimer: r.world.dial()}
+		d := &dispatching{w: r.world, in: r.world.hot, sender: r.world.dial(), claimer: r.world.dial(), text: r.world.sessionText(0)}
 		defer d.sender.close()
 		defer d.claimer.close()
 		reached, plain := newHistogram(), newHistogram()
@@ -53,6 +53,7 @@ type dispatching struct {
 	w               *world
 	in              workspace
 	sender, claimer doer
+	text            sessionText
 	n               int
 }
 
@@ -77,7 +78,7 @@ func (d *dispatching) turn(ctx context.Context) (claim, dispatch time.Duration, 
 	issues := d.w.work[d.in.id]
 	issue := issues[d.n%len(issues)]
 	sent := time.Now()
-	_, err = d.w.dispatch(d.sender, d.in, issue, "ready")
+	_, err = d.w.dispatch(d.sender, d.in, issue, "ready", d.text)
 	a := <-answers
 	if err == nil {
 		err = a.err
@@ -90,12 +91,12 @@ func (d *dispatching) turn(ctx context.Context) (claim, dispatch time.Duration, 
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := ask(d.sender, request("POST", d.w.host, "/workspaces/"+d.in.id+"/agent/sessions/"+session+"/report", lane, reportBody), 200); err != nil {
+	if _, err := ask(d.sender, request("POST", d.w.host, "/workspaces/"+d.in.id+"/agent/sessions/"+session+"/report", lane, d.text.report()), 200); err != nil {
 		return 0, 0, err
 	}
 	sleep(ctx, waitsSoon) // as before the other one
 	sent = time.Now()
-	path, err := d.w.dispatch(d.sender, d.in, issue, "nobody")
+	path, err := d.w.dispatch(d.sender, d.in, issue, "nobody", d.text)
 	if err != nil {
 		return 0, 0, err
 	}

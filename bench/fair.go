@@ -63,7 +63,7 @@ func newQuiet(r *run) (*quiet, error) {
 	q := &quiet{r: r, in: r.world.many[0], floodFor: max(r.Warmup, settle/4)}
 	d := r.world.dial()
 	defer d.close()
-	body, err := ask(d, request("POST", r.world.host, "/workspaces/"+q.in.id+"/issues", q.in.token, `{"title":"Read by a quiet tenant"}`), 201)
+	body, err := ask(d, request("POST", r.world.host, "/workspaces/"+q.in.id+"/issues", q.in.token, newIssueWriter(r.world.stream(0)).typical()), 201)
 	if err != nil {
 		return nil, err
 	}

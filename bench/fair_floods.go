@@ -86,17 +86,17 @@ func beginPolls(ctx context.Context, r *run) (func(int) func() []byte, func() er
 	w, in := r.world, r.world.hot
 	d := w.dial()
 	defer d.close()
-	body, err := ask(d, request("POST", w.host, "/workspaces/"+in.id+"/issues", in.token, `{"title":"Watched by many"}`), 201)
+	body, err := ask(d, request("POST", w.host, "/workspaces/"+in.id+"/issues", in.token, newIssueWriter(w.stream(0)).typical()), 201)
 	if err != nil {
 		return nil, nil, err
 	}
 	issue, _ := issueID(body)
-	path, err := w.dispatch(d, in, issue, "watched")
+	text := w.sessionText(0)
+	path, err := w.dispatch(d, in, issue, "watched", text)
 	if err != nil {
 		return nil, nil, err
 	}
-	log := request("POST", w.host, path+"/log", in.token, logBody)
-	if body, err = ask(d, log, 201); err != nil {
+	if body, err = ask(d, request("POST", w.host, path+"/log", in.token, text.log()), 201); err != nil {
 		return nil, nil, err
 	}
 	first, ok := issueID(body)
@@ -117,7 +117,11 @@ func beginPolls(ctx context.Context, r *run) (func(int) func() []byte, func() er
 		}
 		return nil
 	}
-	return func(int) func() []byte { return func() []byte { return log } }, end, nil
+	requests := func(connection int) func() []byte {
+		text := w.sessionText(connection)
+		return func() []byte { return request("POST", w.host, path+"/log", in.token, text.log()) }
+	}
+	return requests, end, nil
 }
 
 // pollAgain polls a session for the entries behind those that it has, first behind the one named.
@@ -175,7 +179,7 @@ func beginCaptures(_ context.Context, r *run) (func(int) func() []byte, func() e
 		image[i] = byte(random.Uint64())
 	}
 	copy(image, "\x89PNG\r\n\x1a\n")
-	body := `{"url":"https://example.com/hump","title":"The hump","screenshot":{"contentBase64":"` + base64.StdEncoding.EncodeToString(image) + `"}}`
+	body := `{"url":"https://example.com/hump","title":"` + string(w.sessionText(0).some(4, 12)) + `","screenshot":{"contentBase64":"` + base64.StdEncoding.EncodeToString(image) + `"}}`
 	capture := request("POST", w.host, "/workspaces/"+in.id+"/capture", in.token, body)
 	return func(int) func() []byte { return func() []byte { return capture } }, func() error { return r.dropWorkspace(in) }, nil
 }

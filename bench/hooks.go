@@ -58,7 +58,7 @@ func hook(ctx context.Context, w *world, arrived func(path, body []byte)) (_ *ho
 		}
 		h.ids = append(h.ids, id)
 	}
-	status, answer, err := d.do(request("POST", w.host, "/workspaces/"+w.hooked.id+"/issues", w.hooked.token, `{"title":"Is anybody there?"}`))
+	status, answer, err := d.do(request("POST", w.host, "/workspaces/"+w.hooked.id+"/issues", w.hooked.token, newIssueWriter(w.stream(0)).typical()))
 	if err != nil {
 		return nil, fmt.Errorf("bench: try the webhooks: %w", err)
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ type issueWriter struct {
 	crew, labels, projects *distribution
 	// mark is the prefix of titles.
 	mark string
+	// priority is that of all issues; empty: each has one of its own.
+	priority string
 }
 
 func newIssueWriter(stream uint64) *issueWriter {
@@ -33,8 +36,9 @@ func (w *issueWriter) appendIssue(b []byte) []byte {
 	if n := w.descriptionWords(); n > 0 {
 		b = append(w.appendWords(append(b, `,"description":"`...), n), '"')
 	}
-	priority := [...]string{"medium", "medium", "medium", "medium", "high", "high", "low", "low", "low", "urgent"}
-	b = append(append(append(b, `,"priority":"`...), priority[w.random.IntN(len(priority))]...), '"')
+	priorities := [...]string{"medium", "medium", "medium", "medium", "high", "high", "low", "low", "low", "urgent"}
+	priority := cmp.Or(w.priority, priorities[w.random.IntN(len(priorities))])
+	b = append(append(append(b, `,"priority":"`...), priority...), '"')
 	if w.random.IntN(5) > 0 {
 		b = append(strconv.AppendInt(append(b, `,"assigneeId":"crew-`...), int64(w.crew.draw(w.random)), 10), '"')
 	}
@@ -54,6 +58,29 @@ func (w *issueWriter) appendIssue(b []byte) []byte {
 		b = append(strconv.AppendInt(append(b, `"label-`...), int64(has[i]), 10), '"')
 	}
 	return append(b, `]}`...)
+}
+
+// typicalFrom and typicalTo bound the JSON of a typical issue, in bytes.
+const typicalFrom, typicalTo = 700, 1000
+
+// typical returns the JSON of the next issue of about the usual size.
+func (w *issueWriter) typical() string {
+	for {
+		if b := w.appendIssue(nil); len(b) >= typicalFrom && len(b) <= typicalTo {
+			return string(b)
+		}
+	}
+}
+
+// IssueBodies returns a source of the bodies of requests that create issues, for measurements outside of
+// this package. The same stream has the same issues. A body is valid until the next call.
+func IssueBodies(stream uint64) func() []byte {
+	issues := newIssueWriter(stream)
+	var body []byte
+	return func() []byte {
+		body = issues.appendIssue(body[:0])
+		return body
+	}
 }
 
 // creates gives requests that create issues. Each goes to one of the workspaces, the

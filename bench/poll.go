@@ -37,17 +37,18 @@ const polledSessions = 64
 func (w *world) beginPolled(ctx context.Context) error {
 	d := w.dial()
 	defer d.close()
+	text := w.sessionText(0)
 	for i := range min(polledSessions, len(w.ids)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		path, err := w.dispatch(d, w.read, w.ids[i], "watched")
+		path, err := w.dispatch(d, w.read, w.ids[i], "watched", text)
 		if err != nil {
 			return err
 		}
 		last := ""
 		for range 3 {
-			body, err := ask(d, request("POST", w.host, path+"/log", w.read.token, logBody), 201)
+			body, err := ask(d, request("POST", w.host, path+"/log", w.read.token, text.log()), 201)
 			if err != nil {
 				return err
 			}
@@ -61,8 +62,8 @@ func (w *world) beginPolled(ctx context.Context) error {
 }
 
 // dispatch makes a session and gives its path.
-func (w *world) dispatch(d doer, in workspace, issue, agent string) (path string, err error) {
-	body, err := ask(d, request("POST", w.host, "/workspaces/"+in.id+"/issues/"+issue+"/dispatch", in.token, fmt.Sprintf(dispatchBody, agent)), 201)
+func (w *world) dispatch(d doer, in workspace, issue, agent string, text sessionText) (path string, err error) {
+	body, err := ask(d, request("POST", w.host, "/workspaces/"+in.id+"/issues/"+issue+"/dispatch", in.token, text.dispatch(agent)), 201)
 	if err != nil {
 		return "", err
 	}

@@ -97,11 +97,12 @@ func (w *world) watched(ctx context.Context) ([]string, error) {
 	in := w.many[0]
 	issues := w.work[in.id]
 	paths := make([]string, 0, len(issues))
+	text := w.sessionText(0)
 	for _, issue := range issues {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		path, err := w.dispatch(d, in, issue, "watched")
+		path, err := w.dispatch(d, in, issue, "watched", text)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package systemtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"switchyard/bench"
 )
 
 // The benchmarks here measure a cluster of real processes on this machine; run
@@ -42,7 +45,7 @@ func newBenchFleet(ctx context.Context, b *testing.B, size, shards, workspaces i
 		w := *c
 		w.Token = o.Token.Token
 		var issue Issue
-		if err := w.Decode(ctx, "POST", "/workspaces/"+o.Workspace.ID+"/issues", map[string]any{"title": "An issue to read"}, http.StatusCreated, &issue); err != nil {
+		if err := w.Decode(ctx, "POST", "/workspaces/"+o.Workspace.ID+"/issues", json.RawMessage(newIssues()()), http.StatusCreated, &issue); err != nil {
 			b.Fatal(err)
 		}
 		out.spaces = append(out.spaces, &benchSpace{o.Workspace.ID, o.Token.Token, issue.ID})
@@ -103,15 +106,35 @@ func (s *benchSpace) get(m *Member) func(int, *fasthttp.Request) {
 	}
 }
 
-func (s *benchSpace) create(m *Member) func(int, *fasthttp.Request) {
-	url := m.URL + "/workspaces/" + s.id + "/issues"
-	return func(_ int, req *fasthttp.Request) {
-		req.SetRequestURI(url)
-		req.Header.SetMethod("POST")
-		req.Header.SetContentType("application/json")
-		req.Header.Set("Authorization", "Bearer "+s.token)
-		req.SetBodyString(`{"title":"An issue of the usual length, made under load","priority":"high"}`)
+// streams counts the streams of issues, so that no two of them are the same.
+var streams atomic.Uint64
+
+// newIssues returns a source of the bodies of creates, with the text of all measurements.
+func newIssues() func() []byte { return bench.IssueBodies(streams.Add(1)) }
+
+// createMost is the largest number of connections that create issues at once.
+const createMost = 64
+
+// newIssuesEach returns sources of issues for connections, which each use their own.
+func newIssuesEach() (issues [createMost]func() []byte) {
+	for i := range issues {
+		issues[i] = newIssues()
 	}
+	return issues
+}
+
+func (s *benchSpace) create(m *Member) func(int, *fasthttp.Request) {
+	issues := newIssuesEach()
+	return func(n int, req *fasthttp.Request) { s.createOf(m, issues[n](), req) }
+}
+
+// createOf makes req a request that creates an issue.
+func (s *benchSpace) createOf(m *Member, issue []byte, req *fasthttp.Request) {
+	req.SetRequestURI(m.URL + "/workspaces/" + s.id + "/issues")
+	req.Header.SetMethod("POST")
+	req.Header.SetContentType("application/json")
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.SetBody(issue)
 }
 
 // BenchmarkCluster_Forwarded sets requests to a node that must forward them beside
@@ -202,12 +225,13 @@ func BenchmarkCluster_JoinAndDrain(b *testing.B) {
 	defer cancel()
 	f := newBenchFleet(ctx, b, 1, 16, 32)
 	nodes := f.members
+	const connections = 32
+	issues := newIssuesEach()
 	request := func(n int, req *fasthttp.Request) {
-		s := f.spaces[n%len(f.spaces)]
-		s.create(nodes[n%len(nodes)])(n, req)
+		f.spaces[n%len(f.spaces)].createOf(nodes[n%len(nodes)], issues[n](), req)
 	}
 	measure := func(what string) {
-		r, failed := rate(ctx, 32, 4*time.Second, request)
+		r, failed := rate(ctx, connections, 4*time.Second, request)
 		b.Logf("%-28s %8.0f creates/s, %d refused", what, r, failed)
 	}
 	during := func(what string, do func()) {
@@ -217,7 +241,7 @@ func BenchmarkCluster_JoinAndDrain(b *testing.B) {
 		var failed int64
 		go func() {
 			defer close(finished)
-			r, failed = rate(part, 32, 5*time.Minute, request)
+			r, failed = rate(part, connections, 5*time.Minute, request)
 		}()
 		began := time.Now()
 		do()
