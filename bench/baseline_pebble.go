@@ -19,6 +19,15 @@ type writes struct {
 	Assumed bool `json:"assumed,omitempty"`
 }
 
+// String returns the size as a line of the report.
+func (w writes) String() string {
+	text := fmt.Sprintf("a create writes %d keys, %d bytes", w.Keys, w.Bytes)
+	if w.Assumed {
+		text += " (assumed: the node's metrics were not to be had)"
+	}
+	return text
+}
+
 // assumedWrites are those of a create with every index, by the time of writing.
 var assumedWrites = writes{Keys: 18, Bytes: 3400, Assumed: true}
 

@@ -4,7 +4,7 @@ package bench
 // what group commit is for.
 var createHot = scenario{
 	name: "create-hot", about: "create an issue, all in one workspace",
-	limit: "create", target: 0.6, status: 201,
+	limit: "create", target: 0.7, status: 201,
 	requests: func(w *world, connection int) func() []byte {
 		return creates(w, []workspace{w.hot}, connection)
 	},

@@ -6,7 +6,7 @@ import "math/rand/v2"
 // same number of bytes and does nothing else.
 var get = scenario{
 	name: "get", about: "get an issue",
-	limit: emptyLimit, target: 0.5, status: 200, filled: true,
+	limit: emptyLimit, target: 0.6, status: 200, filled: true,
 	requests: func(w *world, connection int) func() []byte {
 		// Requests are made beforehand, but not for every issue on every connection.
 		const each = 512

@@ -57,11 +57,13 @@ type bar struct {
 }
 
 // ratioBars compares results with their limits. The axis ends at 1, or with the
-// largest ratio.
+// largest ratio or target.
 func (r *Report) ratioBars() (bars []bar) {
 	most := 1.0
 	for i := range r.Results {
-		most = max(most, r.Results[i].Ratio)
+		if one := &r.Results[i]; one.Ratio > 0 {
+			most = max(most, one.Ratio, one.Target)
+		}
 	}
 	for i := range r.Results {
 		one := &r.Results[i]
@@ -88,7 +90,7 @@ func (r *Report) ratioBars() (bars []bar) {
 type row struct {
 	Name, Load, Rate, P50, P99, P999, Ratio, Target, Note string
 	Connections                                           int
-	Bad                                                   bool
+	Bad, Met                                              bool
 }
 
 func (r *Report) rows() (rows []row) {
@@ -96,8 +98,9 @@ func (r *Report) rows() (rows []row) {
 		one := &r.Results[i]
 		w := row{
 			Name: one.Scenario, Load: one.load(), Rate: thousands(one.Rate), P50: one.millis(one.P50), P99: one.millis(one.P99), P999: one.millis(one.P999),
-			Connections: one.Connections, Bad: !one.Valid(), Target: one.target(),
+			Connections: one.Connections, Bad: !one.Valid(),
 		}
+		w.Target, w.Met = one.target()
 		if one.Nodes > 0 {
 			w.Load = fmt.Sprintf("%s, asks %s", nodesText(one.Nodes), one.way())
 		}
@@ -116,6 +119,9 @@ func (r *Report) rows() (rows []row) {
 func (r *Report) figureLines() (lines []string) {
 	for i := range r.Figures {
 		lines = append(lines, r.Figures[i].String())
+	}
+	if r.comparesWrites() {
+		lines = append(lines, r.Create.String())
 	}
 	if r.ReadyMillis > 0 {
 		lines = append(lines, fmt.Sprintf("ready after %.0f ms (target: below %d)", r.ReadyMillis, readyTarget.Milliseconds()))

@@ -50,6 +50,22 @@ func TestHTML_StandsAloneAndShowsEverything(t *testing.T) {
 	}
 }
 
+// The line of a target that is far away stays within its bar, and a target that was missed is marked.
+func TestHTML_ShowsTargets(t *testing.T) {
+	t.Parallel()
+	bulk, open := measured("bulk", 16, 3000), measured("create", 16, 700)
+	bulk.Limit, bulk.Target = "create", 5
+	open.Offered, open.P99Target = 700, 1
+	r := Report{Results: []Result{bulk, measured("create", 16, 1000), open, measured(pebbleLimit, 16, 2000)}, Create: writes{Keys: 7, Bytes: 700, Assumed: true}}
+	r.judge()
+	text := written(t, &r)
+	for _, want := range []string{`style="left: 100.0%"`, `style="width: 60.0%"`, "target 5.00 not met", `class="missed">p99 &lt; 1<`, "7 keys, 700 bytes (assumed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 func TestHTML_OfAScaleRun(t *testing.T) {
 	t.Parallel()
 	r := Report{Scale: &Scale{Share: 0.15, Shards: 18, Connections: 16}}

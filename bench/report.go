@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -95,10 +97,11 @@ type Result struct {
 	Limit  string  `json:"limit,omitempty"`
 	Ratio  float64 `json:"ratio,omitempty"`
 	Target float64 `json:"target,omitempty"`
-	// RateTarget is the rate to reach and P50Target the p50 to stay below, for results
-	// that have figures of their own as targets.
+	// RateTarget is the rate to reach, and P50Target and P99Target are the latencies to stay
+	// below, for results that have figures of their own as targets.
 	RateTarget float64 `json:"rateTarget,omitempty"`
 	P50Target  float64 `json:"p50Target,omitempty"`
+	P99Target  float64 `json:"p99Target,omitempty"`
 	// Nodes is the size of the cluster in a scale run, and Straight says that clients
 	// asked the owner of their workspace. NodeMicros is the processor time of all nodes
 	// for a request, in microseconds, CapUsed the part of their caps that the nodes used,
@@ -174,17 +177,24 @@ func (r *Result) addTimeline(t *timeline) {
 // plottedPercentiles are those that a result keeps the latency of, for plots.
 var plottedPercentiles = [...]float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99}
 
-// target returns the target of a closed result, as the tables show it.
-func (r *Result) target() string {
-	switch {
-	case r.RateTarget > 0:
-		return fmt.Sprintf("%.0f/s", r.RateTarget)
-	case r.P50Target > 0:
-		return fmt.Sprintf("p50 < %g", r.P50Target)
-	case r.Target > 0 && r.Offered == 0:
-		return fmt.Sprintf("%.2f", r.Target)
+// target returns the targets of a result, as the tables show them, and reports whether a valid
+// result meets all of them. A ratio that is not known is not judged.
+func (r *Result) target() (text string, met bool) {
+	var targets []string
+	met = true
+	add := func(target float64, format string, reached bool) {
+		if target > 0 {
+			targets = append(targets, fmt.Sprintf(format, target))
+			met = met && reached
+		}
 	}
-	return ""
+	if r.Offered == 0 {
+		add(r.Target, "%.2f", r.Ratio == 0 || r.Ratio >= r.Target)
+	}
+	add(r.RateTarget, "%.0f/s", r.Rate >= r.RateTarget)
+	add(r.P50Target, "p50 < %g", r.P50 < r.P50Target)
+	add(r.P99Target, "p99 < %g", r.P99 < r.P99Target)
+	return strings.Join(targets, ", "), met
 }
 
 // judge fills in the ratios of the closed results to their limits.
@@ -223,6 +233,11 @@ func (r *Report) Err() error {
 	return nil
 }
 
+// comparesWrites reports whether commits of the size of a create were measured.
+func (r *Report) comparesWrites() bool {
+	return slices.ContainsFunc(r.Results, func(one Result) bool { return one.Scenario == pebbleLimit })
+}
+
 // Print writes the report as a table.
 func (r *Report) Print(out io.Writer) error {
 	if r.Scale != nil {
@@ -240,17 +255,20 @@ func (r *Report) Print(out io.Writer) error {
 		if !one.Valid() {
 			rate, ratio = "not valid", ""
 		}
+		target, met := one.target()
+		if one.Valid() && !met {
+			target = "missed: " + target
+		}
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n",
-			one.Scenario, one.Connections, one.load(), rate, one.millis(one.P50), one.millis(one.P99), one.Errors, ratio, one.target())
+			one.Scenario, one.Connections, one.load(), rate, one.millis(one.P50), one.millis(one.P99), one.Errors, ratio, target)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("bench: print: %w", err)
 	}
-	assumed := ""
-	if r.Create.Assumed {
-		assumed = " (assumed: the node's metrics were not to be had)"
+	_, err := fmt.Fprintf(out, "\n%s\n", r.Text)
+	if r.comparesWrites() && err == nil {
+		_, err = fmt.Fprintln(out, r.Create)
 	}
-	_, err := fmt.Fprintf(out, "\n%s\na create writes %d keys, %d bytes%s\n", r.Text, r.Create.Keys, r.Create.Bytes, assumed)
 	for i := range r.Figures {
 		if err == nil {
 			_, err = fmt.Fprintln(out, &r.Figures[i])

@@ -41,6 +41,32 @@ func TestReport_RatiosAreToTheLimitAtTheSameConnections(t *testing.T) {
 	}
 }
 
+// A result that misses one of its targets is marked in the table.
+func TestReport_MarksMissedTargets(t *testing.T) {
+	t.Parallel()
+	for want, one := range map[string]Result{
+		"0.50":                 {Rate: 10, Limit: emptyLimit, Ratio: 0.5, Target: 0.5},
+		"missed: 0.60":         {Rate: 10, Limit: emptyLimit, Ratio: 0.5, Target: 0.6},
+		"0.60":                 {Rate: 10, Limit: emptyLimit, Target: 0.6}, // the limit was not measured
+		"missed: 0.80, 8000/s": {Rate: 7999, Ratio: 0.9, Target: 0.8, RateTarget: 8000},
+		"0.80, 8000/s":         {Rate: 8000, Ratio: 0.9, Target: 0.8, RateTarget: 8000},
+		"p99 < 15":             {Rate: 10, Offered: 10, P99: 14.9, P99Target: 15, Target: 0.35},
+		"missed: p99 < 15":     {Rate: 10, Offered: 10, P99: 15, P99Target: 15},
+		"missed: p50 < 5":      {Rate: 10, Offered: 10, P50: 5, P50Target: 5},
+	} {
+		one.Scenario, one.Connections, one.Requests = "some", 16, 10
+		var table bytes.Buffer
+		if err := (&Report{Results: []Result{one}}).Print(&table); err != nil {
+			t.Fatal(err)
+		}
+		_, row, _ := strings.Cut(table.String(), "\n")
+		row, _, _ = strings.Cut(row, "\n")
+		if !strings.HasSuffix(strings.TrimSpace(row), "  "+want) {
+			t.Errorf("%s: want %q", row, want)
+		}
+	}
+}
+
 func TestReport_PrintAndJSON(t *testing.T) {
 	t.Parallel()
 	r := sound()

@@ -189,7 +189,7 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 	}
 	if share := r.OpenShare; share > 0 && r.Rate == 0 && valid {
 		l.rate = found * share
-		r.measure(ctx, s.name, s.about, &l)
+		r.measure(ctx, s.name, s.about, &l).P99Target = float64(s.openP99Target.Microseconds()) / 1000
 	}
 	return ctx.Err()
 }
@@ -233,8 +233,14 @@ func (r *run) figure(f *Figure) {
 	r.report.Figures = append(r.report.Figures, *f)
 }
 
-// limit measures one of the limits; the name of a scenario is no work here.
+// limit measures one of the limits, unless it was measured right before for another scenario; the
+// name of a scenario is no work here.
 func (r *run) limit(ctx context.Context, name string, connections int) error {
+	if name == emptyLimit && slices.ContainsFunc(r.report.Results, func(one Result) bool {
+		return one.Scenario == name && one.Connections == connections
+	}) {
+		return nil
+	}
 	l := load{connections: connections, warmup: r.Warmup, lasts: r.Duration}
 	switch name {
 	case emptyLimit:

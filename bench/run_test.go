@@ -191,7 +191,7 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 	for i := range report.Figures {
 		figures[report.Figures[i].Scenario]++
 	}
-	if figures["dispatch-claim"] != 2 || figures["waiting"] != 1 {
+	if figures["dispatch-claim"] != 3 || figures["waiting"] != 1 {
 		t.Errorf("figures: %v", report.Figures)
 	}
 	for _, name := range append(scenarioNames(), pebbleLimit, createToDelivery) {
@@ -203,8 +203,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, found[name])
 		}
 	}
-	if open != 40 || ratios != 22 {
-		t.Errorf("%d open measurements, %d ratios; want 40 and 22\n%s", open, ratios, out.String())
+	if open != 40 || ratios != 20 {
+		t.Errorf("%d open measurements, %d ratios; want 40 and 20\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

@@ -20,7 +20,9 @@ type scenario struct {
 	measure    func(ctx context.Context, r *run, s *scenario, connections int) error
 	rateTarget float64
 	p50Target  time.Duration
-	status     int
+	// openP99Target is the p99 that an open load at OpenShare of the rate should stay below.
+	openP99Target time.Duration
+	status        int
 	// filled scenarios need the read workspace's issues, those with work the issues
 	// that sessions are about.
 	filled, work bool
