@@ -23,11 +23,11 @@ const (
 // for something, in turns with claims in a workspace without any.
 var claimParked = scenario{
 	name: claimParkedName, about: "claim beside many parked sessions",
-	alone: func(ctx context.Context, r *run) (err error) {
+	alone: func(ctx context.Context, r *run) (figures []Figure, err error) {
 		var in [2]workspace
 		for i, name := range []string{"parked", "unparked"} {
 			if in[i], err = r.ownWorkspace(name); err != nil {
-				return err
+				return nil, err
 			}
 			defer func() { err = errors.Join(err, r.dropWorkspace(in[i])) }()
 		}
@@ -39,8 +39,7 @@ var claimParked = scenario{
 		if err != nil {
 			figure.Fault = err.Error()
 		}
-		r.figure(&figure)
-		return ctx.Err()
+		return []Figure{figure}, nil
 	},
 }
 

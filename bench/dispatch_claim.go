@@ -16,7 +16,7 @@ const (
 // answered, in turns with dispatches that no claim waits for. There is no other load.
 var dispatchClaim = scenario{
 	name: dispatchClaimName, about: dispatchClaimAbout, work: true,
-	alone: func(ctx context.Context, r *run) error {
+	alone: func(ctx context.Context, r *run) (figures []Figure, _ error) {
 		d := &dispatching{w: r.world, in: r.world.hot, sender: r.world.dial(), claimer: r.world.dial(), text: r.world.sessionText(0)}
 		defer d.sender.close()
 		defer d.claimer.close()
@@ -25,8 +25,7 @@ var dispatchClaim = scenario{
 		for end := measured.Add(r.Duration); time.Now().Before(end); d.n++ {
 			claim, dispatch, err := d.turn(ctx)
 			if err != nil {
-				r.figure(&Figure{Scenario: dispatchClaimName, About: dispatchClaimAbout, Fault: err.Error()})
-				return ctx.Err()
+				return []Figure{{Scenario: dispatchClaimName, About: dispatchClaimAbout, Fault: err.Error()}}, nil
 			}
 			if plain.TotalCount() == 0 || !time.Now().Before(measured) {
 				_ = reached.RecordValue(min(max(claim.Microseconds(), lowestLatency), highestLatency))
@@ -45,11 +44,10 @@ var dispatchClaim = scenario{
 			if q == 50 {
 				f.Target = 1
 			}
-			r.figure(&f)
+			figures = append(figures, f)
 		}
 		to, _ := at(50)
-		r.figure(&Figure{Scenario: dispatchClaimName, About: dispatchClaimAbout + ", p50", Value: to, Unit: "ms", Target: 0.8})
-		return ctx.Err()
+		return append(figures, Figure{Scenario: dispatchClaimName, About: dispatchClaimAbout + ", p50", Value: to, Unit: "ms", Target: 0.8}), nil
 	},
 }
 

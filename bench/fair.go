@@ -20,7 +20,7 @@ var fair = scenario{
 		if err != nil {
 			return err
 		}
-		alone, err := q.measure(ctx)
+		alone, err := q.measure(ctx, r.telling(fairName+": alone", quietConnections))
 		if err != nil {
 			return err
 		}
@@ -75,11 +75,11 @@ func newQuiet(r *run) (*quiet, error) {
 	return q, nil
 }
 
-// measure runs the quiet tenant's load.
-func (q *quiet) measure(ctx context.Context) (quietTimes, error) {
+// measure runs the quiet tenant's load. tell, if it is not nil, is told of its progress.
+func (q *quiet) measure(ctx context.Context, tell func(Progress)) (quietTimes, error) {
 	w := q.r.world
 	read := request("GET", w.host, q.path, q.in.token, "")
-	gets := load{dial: w.dial, connections: quietConnections, rate: quietGets, lasts: q.r.Duration, status: 200, requests: func(int) func() []byte { return func() []byte { return read } }}
+	gets := load{dial: w.dial, connections: quietConnections, rate: quietGets, lasts: q.r.Duration, status: 200, requests: func(int) func() []byte { return func() []byte { return read } }, progress: tell}
 	made := load{dial: w.dial, connections: quietConnections, rate: quietCreates, lasts: q.r.Duration, status: 201, requests: func(c int) func() []byte { return creates(w, []workspace{q.in}, c) }}
 	created := make(chan *sample, 1)
 	go func() { created <- made.run(ctx) }()
@@ -99,7 +99,7 @@ func p99(s *sample) float64 { return float64(s.latency.ValueAtQuantile(99)) / 10
 // beside measures one flood, at the empty handler and then at the node: nothing of the flood goes on at the
 // node while the empty handler is measured.
 func (q *quiet) beside(ctx context.Context, f *flood, connections int) (err error) {
-	base, err := q.besideEmpty(ctx, connections)
+	base, err := q.besideEmpty(ctx, f.name, connections)
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,10 @@ func (q *quiet) beside(ctx context.Context, f *flood, connections int) (err erro
 	}
 	flooding := load{
 		dial: q.r.world.dial, connections: connections, rate: f.rate, warmup: q.floodFor, lasts: q.r.Duration, status: f.status, requests: requests,
+		progress: q.r.telling(fairName+": "+f.name, connections),
 	}
 	var times quietTimes
-	flooded, err := q.flooded(ctx, &flooding, func() (err error) { times, err = q.measure(ctx); return err })
+	flooded, err := q.flooded(ctx, &flooding, func() (err error) { times, err = q.measure(ctx, nil); return err })
 	if err != nil {
 		return err
 	}
@@ -130,8 +131,8 @@ func (q *quiet) beside(ctx context.Context, f *flood, connections int) (err erro
 }
 
 // besideEmpty measures the quiet tenant's reads beside a flood of the empty handler; 0 if the run has
-// none.
-func (q *quiet) besideEmpty(ctx context.Context, connections int) (get float64, err error) {
+// none. name is that of the flood that follows.
+func (q *quiet) besideEmpty(ctx context.Context, name string, connections int) (get float64, err error) {
 	if q.r.empty == nil {
 		return 0, nil
 	}
@@ -140,6 +141,7 @@ func (q *quiet) besideEmpty(ctx context.Context, connections int) (get float64, 
 		return 0, err
 	}
 	same := load{dial: dial, connections: connections, warmup: q.floodFor, lasts: q.r.Duration, status: 200, requests: emptyRequests(host)}
+	same.progress = q.r.telling(fairName+": the empty handler, before "+name, connections)
 	_, err = q.flooded(ctx, &same, func() error {
 		one := load{dial: dial, connections: quietConnections, rate: quietGets, lasts: q.r.Duration, status: 200, requests: emptyRequests(host)}
 		get = p99(one.run(ctx))

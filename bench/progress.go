@@ -17,6 +17,8 @@ type Progress struct {
 	// far.
 	Rate            float64
 	Answers, Errors int64
+	// Uncounted is set if only the time is known.
+	Uncounted bool
 	// Done is set when the load is over, and its line may be cleared.
 	Done bool
 }

@@ -30,10 +30,10 @@ const (
 // workspace meanwhile, one request after the other.
 var release = scenario{
 	name: releaseName, about: "close a blocker of 1,000 sessions",
-	alone: func(ctx context.Context, r *run) (err error) {
+	alone: func(ctx context.Context, r *run) (figures []Figure, err error) {
 		in, err := r.ownWorkspace("release")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m := &releasing{w: r.world, in: in, closer: r.world.dial(), other: r.world.dial(), issues: newIssueWriter(r.world.stream(0))}
 		defer m.closer.close()
@@ -41,20 +41,17 @@ var release = scenario{
 		defer func() { err = errors.Join(err, r.dropWorkspace(in)) }()
 		for end := time.Now().Add(r.Duration); len(m.took) < releaseRounds || time.Now().Before(end); {
 			if err := m.round(ctx); err != nil {
-				r.figure(&Figure{Scenario: releaseName, About: "close a blocker", Fault: err.Error()})
-				return ctx.Err()
+				return []Figure{{Scenario: releaseName, About: "close a blocker", Fault: err.Error()}}, nil
 			}
 		}
 		took, longest, usual := middle(m.took), middle(m.longest), middle(m.usual)
-		r.figure(&Figure{
+		return []Figure{{
 			Scenario: releaseName, Value: took, Unit: "ms", Target: 200,
 			About: fmt.Sprintf("from closing a blocker until its %d sessions can be claimed, the middle of %d times", releasedSessions, len(m.took)),
-		})
-		r.figure(&Figure{
+		}, {
 			Scenario: releaseName, Value: longest, Unit: "ms", Target: 5,
 			About: fmt.Sprintf("the longest other request in the workspace meanwhile, the middle of %d times (before it, as long: %.2f ms)", len(m.took), usual),
-		})
-		return ctx.Err()
+		}}, nil
 	},
 }
 

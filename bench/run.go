@@ -77,6 +77,18 @@ func (r *run) telling(name string, connections int) func(Progress) {
 	return progressOf(r.Progress, r.step, r.steps, fmt.Sprintf("%s, %d connections", name, connections))
 }
 
+// watch reports the time that something takes which is no load, until the returned function is called.
+func (r *run) watch(name string) (stop func()) {
+	l := load{progress: progressOf(r.Progress, r.step, r.steps, name)}
+	if tell := l.progress; tell != nil {
+		l.progress = func(p Progress) {
+			p.Uncounted = true
+			tell(p)
+		}
+	}
+	return l.report(time.Now())
+}
+
 // settle is how long a started node is left alone before its memory is read.
 const settle = time.Second
 
@@ -147,7 +159,13 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 		}
 	}
 	if s.alone != nil {
-		return s.alone(ctx, r)
+		stop := r.watch(s.name)
+		figures, err := s.alone(ctx, r)
+		stop()
+		for i := range figures {
+			r.figure(&figures[i])
+		}
+		return errors.Join(err, ctx.Err())
 	}
 	if s.measure != nil {
 		return errors.Join(s.measure(ctx, r, &s, connections), ctx.Err())

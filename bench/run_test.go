@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -167,6 +168,16 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 	base, _ := fakeNode(t, false)
 	cfg := quick(t, base)
 	cfg.OpenShare = 0.5
+	told := map[string]int{} // loads whose progress was told, by scenario or limit
+	var mu sync.Mutex
+	cfg.Progress = func(p Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p.Done {
+			name, _, _ := strings.Cut(strings.Replace(p.Name, fairName+":", fairName+",", 1), ",")
+			told[name]++
+		}
+	}
 	var out bytes.Buffer
 	report, err := Run(t.Context(), cfg, &out)
 	if err != nil || report.Err() != nil {
@@ -201,6 +212,9 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 		}
 		if found[name] != 2 && figures[name] == 0 {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, found[name])
+		}
+		if want := map[string]int{fairName: 2 + 2*len(floods)}; told[name] < cmp.Or(want[name], 1) && name != createToDelivery {
+			t.Errorf("%s told of its progress %d times", name, told[name])
 		}
 	}
 	if open != 40 || ratios != 20 {

@@ -37,7 +37,7 @@ type scenario struct {
 	// talks replaces status and requests where they depend on answers.
 	talks func(w *world, connection int) talk
 	// alone scenarios measure themselves, once a run, and have figures and no rate.
-	alone func(ctx context.Context, r *run) error
+	alone func(ctx context.Context, r *run) ([]Figure, error)
 }
 
 // talk is a connection's requests where each follows from the answers before it.

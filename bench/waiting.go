@@ -16,29 +16,25 @@ import (
 // loaded node's memory says little.
 var waiting = scenario{
 	name: waitingName, about: "polls that wait",
-	alone: func(ctx context.Context, r *run) (err error) {
+	alone: func(ctx context.Context, r *run) (figures []Figure, err error) {
 		node := r.node
 		if r.URL == "" {
 			if node, err = r.StartNode(ctx, r.Dir); err != nil {
-				return err
+				return nil, err
 			}
 			defer func() { err = errors.Join(err, node.Stop()) }()
 		}
 		w, err := onboard(ctx, node.URL, r.Token, 1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := w.fillWork(ctx); err != nil {
-			return err
+			return nil, err
 		}
-		figures, err := waitTogether(ctx, r, node, w)
-		if err != nil {
+		if figures, err = waitTogether(ctx, r, node, w); err != nil {
 			figures = []Figure{{Scenario: waitingName, About: "polls that wait", Fault: err.Error()}}
 		}
-		for i := range figures {
-			r.figure(&figures[i])
-		}
-		return ctx.Err()
+		return figures, nil
 	},
 }
 

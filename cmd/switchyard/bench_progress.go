@@ -54,10 +54,14 @@ const progressWidth = 20
 func progressLine(at *bench.Progress) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%d/%d] %s  ", at.Step, at.Steps, at.Name)
-	if at.Lasts > 0 {
+	switch {
+	case at.Uncounted:
+		fmt.Fprintf(&b, "%.0f s", at.Elapsed.Seconds())
+		return b.String()
+	case at.Lasts > 0:
 		done := min(progressWidth, int(progressWidth*at.Elapsed/at.Lasts))
 		fmt.Fprintf(&b, "%s%s %.0f s of %.0f  ", strings.Repeat("#", done), strings.Repeat("-", progressWidth-done), at.Elapsed.Seconds(), at.Lasts.Seconds())
-	} else {
+	default:
 		fmt.Fprintf(&b, "%.0f s, %d done  ", at.Elapsed.Seconds(), at.Answers)
 	}
 	fmt.Fprintf(&b, "%.0f/s", at.Rate)

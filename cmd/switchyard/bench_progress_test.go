@@ -32,4 +32,7 @@ func TestProgress_OnATerminalAndOff(t *testing.T) {
 	if got := progressLine(&bench.Progress{Step: 1, Steps: 2, Name: "filling", Elapsed: 2 * time.Second, Answers: 900, Rate: 450}); got != "[1/2] filling  2 s, 900 done  450/s" {
 		t.Errorf("%q", got)
 	}
+	if got := progressLine(&bench.Progress{Step: 1, Steps: 2, Name: "release", Elapsed: 2 * time.Second, Uncounted: true}); got != "[1/2] release  2 s" {
+		t.Errorf("%q", got)
+	}
 }
