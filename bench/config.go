@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -122,7 +123,7 @@ func (c *Config) check() error {
 	}
 	for _, name := range c.Scenarios {
 		if !slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name }) {
-			fault("no scenario is called %q", name)
+			fault("no scenario is called %q; there are %s", name, strings.Join(Scenarios(), ", "))
 		}
 	}
 	if len(faults) > 0 {

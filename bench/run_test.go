@@ -205,7 +205,7 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 	if figures["dispatch-claim"] != 3 || figures["waiting"] != 1 {
 		t.Errorf("figures: %v", report.Figures)
 	}
-	for _, name := range append(scenarioNames(), pebbleLimit, createToDelivery) {
+	for _, name := range append(Scenarios(), pebbleLimit, createToDelivery) {
 		found := closed
 		if name == commitToDelivery.name || name == createToDelivery {
 			found = opened
@@ -353,7 +353,7 @@ func TestConfig_NamesEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"no URL", "connections: 0", "workspaces: 0", "issues: 0", "waiting: 0", "duration", "open share 2", `"nap"`} {
+	for _, want := range []string{"no URL", "connections: 0", "workspaces: 0", "issues: 0", "waiting: 0", "duration", "open share 2", `"nap"; there are create, bulk, `, ", fair, waiting"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
@@ -408,13 +408,4 @@ func defaultConfig() Config {
 		Connections: []int{16, 64}, Workspaces: 64, Issues: 20_000,
 		Warmup: time.Second, Duration: 5 * time.Second, OpenShare: 0.7, Waiting: 10_000, Dir: ".",
 	}
-}
-
-// scenarioNames lists the scenarios.
-func scenarioNames() []string {
-	names := make([]string, len(scenarios))
-	for i, s := range scenarios {
-		names[i] = s.name
-	}
-	return names
 }

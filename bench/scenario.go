@@ -52,6 +52,15 @@ var scenarios = []scenario{
 	listStatus, listReady, dispatchClaim, release, claimParked, fair, waiting,
 }
 
+// Scenarios returns the names of all scenarios, in the order they run in.
+func Scenarios() []string {
+	names := make([]string, len(scenarios))
+	for i := range scenarios {
+		names[i] = scenarios[i].name
+	}
+	return names
+}
+
 // Names of the limits measured beside the scenarios.
 const (
 	emptyLimit  = "limit: empty handler"

@@ -32,7 +32,7 @@ type benchRunCmd struct {
 	Rate        float64       `help:"Requests a second of an open load; 0 closes the loop."`
 	OpenShare   float64       `help:"After each closed measurement an open one at this share of its rate; 0 for none." default:"0.7"`
 	Waiting     int           `help:"Polls that wait at once in the scenario waiting." default:"10000"`
-	Scenario    []string      `help:"Scenarios by name; all when not given." placeholder:"NAME"`
+	Scenario    []string      `help:"Scenarios by name: ${scenarios}. All when not given." placeholder:"NAME"`
 	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"."`
 	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
 	HTML        string        `name:"html" help:"Write the report here as a page with plots." placeholder:"FILE"`

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"switchyard/bench"
 	"switchyard/cluster"
 	"switchyard/storage"
 )
@@ -90,6 +92,6 @@ func options() []kong.Option {
 		kong.DefaultEnvars("SWITCHYARD"),
 		kong.PostBuild(ignoreEmptyVariables), // behind the option that names them
 		kong.Configuration(yamlFlags),
-		kong.Vars{"default_node": cluster.DefaultNodeName, "default_shards": strconv.Itoa(cluster.DefaultShards)},
+		kong.Vars{"default_node": cluster.DefaultNodeName, "default_shards": strconv.Itoa(cluster.DefaultShards), "scenarios": strings.Join(bench.Scenarios(), ", ")},
 	}
 }
