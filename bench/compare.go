@@ -17,6 +17,11 @@ func Compare(before, after *Report, out io.Writer) error {
 	if err := after.Err(); err != nil {
 		return fmt.Errorf("the second report: %w", err)
 	}
+	if before.Version != after.Version {
+		if _, err := fmt.Fprintf(out, "before: %s\nafter:  %s\n\n", before.source(), after.source()); err != nil {
+			return fmt.Errorf("bench: print: %w", err)
+		}
+	}
 	if before.Machine != after.Machine {
 		if _, err := fmt.Fprintf(out, "different machines: %+v and %+v; only the ratios compare\n\n", before.Machine, after.Machine); err != nil {
 			return fmt.Errorf("bench: print: %w", err)
@@ -24,6 +29,11 @@ func Compare(before, after *Report, out io.Writer) error {
 	}
 	if before.Issues != after.Issues || before.Workspaces != after.Workspaces {
 		if _, err := fmt.Fprintf(out, "different data: %d issues in %d workspaces and %d in %d; rates don't compare\n\n", before.Issues, before.Workspaces, after.Issues, after.Workspaces); err != nil {
+			return fmt.Errorf("bench: print: %w", err)
+		}
+	}
+	if before.Text != after.Text {
+		if _, err := fmt.Fprintf(out, "different issues: %s; and %s; rates don't compare\n\n", before.Text, after.Text); err != nil {
 			return fmt.Errorf("bench: print: %w", err)
 		}
 	}
@@ -45,8 +55,12 @@ func Compare(before, after *Report, out io.Writer) error {
 			if a.Ratio > 0 && b.Ratio > 0 {
 				ratios = fmt.Sprintf("%.2f\t%.2f", b.Ratio, a.Ratio)
 			}
+			name := b.Scenario
+			if b.Nodes > 0 {
+				name = fmt.Sprintf("%s, %s, asking %s", nodesText(b.Nodes), b.Scenario, b.way())
+			}
 			_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f\t%+.1f %%\t%s\t%s\t%s\t\n",
-				b.Scenario, b.Connections, load, b.Rate, a.Rate, (a.Rate/b.Rate-1)*100, b.millis(b.P99), a.millis(a.P99), ratios)
+				name, b.Connections, load, b.Rate, a.Rate, (a.Rate/b.Rate-1)*100, b.millis(b.P99), a.millis(a.P99), ratios)
 		}
 	}
 	figures := commonFigures(before, after)

@@ -40,6 +40,8 @@ type Config struct {
 	Waiting int
 	// Scenarios by name; none means all.
 	Scenarios []string
+	// Version of this program, for the report.
+	Version string
 	// Dir holds the data of the node that is started and of the Pebble baseline, both
 	// on one disk, and is left empty.
 	Dir string

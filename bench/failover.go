@@ -22,6 +22,8 @@ type FailoverConfig struct {
 	Shards     int
 	// Dir holds the data of all nodes, and is left empty.
 	Dir string
+	// Version of this program, for the report.
+	Version string
 	// StartCluster starts nodes with empty data in processes of their own.
 	StartCluster func(ctx context.Context, dir string, nodes, shards int) (*Cluster, error)
 }
@@ -58,7 +60,8 @@ func RunFailover(ctx context.Context, cfg FailoverConfig, out io.Writer) (report
 	if err := cfg.check(); err != nil {
 		return Report{}, err
 	}
-	report = Report{Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), Workspaces: cfg.Workspaces, Text: textStatistics(1)}
+	report = Report{Started: time.Now().UTC().Truncate(time.Second), Version: cfg.Version, Machine: machine(), Workspaces: cfg.Workspaces, Text: textStatistics(1)}
+	_, _ = fmt.Fprintf(out, "%s\n%s\n", report.source(), report.Text)
 	c, err := cfg.StartCluster(ctx, cfg.Dir, cfg.Nodes, cfg.Shards)
 	if err != nil {
 		return report, err

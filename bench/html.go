@@ -19,7 +19,7 @@ var page = template.Must(template.New("report").Parse(pageText))
 func (r *Report) WriteHTML(out io.Writer) error {
 	v := pageView{
 		Report: r, Title: "Switchyard bench", When: r.Started.Format("2006-01-02 15:04 MST"),
-		About:   fmt.Sprintf("%d processors, %s/%s, %s. Each measurement lasted %g s.", r.Machine.CPUs, r.Machine.OS, r.Machine.Arch, r.Machine.Go, r.Seconds),
+		About:   fmt.Sprintf("%s. Each measurement lasted %g s.", r.source(), r.Seconds),
 		Bars:    r.ratioBars(),
 		Tables:  r.rows(),
 		Figures: r.figureLines(),

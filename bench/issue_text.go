@@ -132,12 +132,17 @@ type TextStatistics struct {
 	// Bytes is the size of a request's body on average, and Issues that of the sample.
 	Bytes  float64 `json:"bytes"`
 	Issues int     `json:"issues"`
-	// LargestTenant is the share of all creates that the largest workspace gets.
+	// LargestTenant is the share of all creates that the largest workspace gets; 1 where each client has a
+	// workspace of its own.
 	LargestTenant float64 `json:"largestTenant"`
 }
 
 // String returns the statistics as a line of the report.
 func (s TextStatistics) String() string {
-	return fmt.Sprintf("text: titles of %.1f words, descriptions of %.1f (the longest %d), %.1f different words an issue, %d in %d issues of a vocabulary of %d; %.0f bytes a request; the largest workspace has %.0f %% of the issues",
-		s.Title, s.Description, s.Longest, s.Distinct, s.Used, s.Issues, s.Vocabulary, s.Bytes, 100*s.LargestTenant)
+	text := fmt.Sprintf("text: titles of %.1f words, descriptions of %.1f (the longest %d), %.1f different words an issue, %d in %d issues, of a vocabulary of %d words and %d numbers; %.0f bytes a request",
+		s.Title, s.Description, s.Longest, s.Distinct, s.Used, s.Issues, s.Vocabulary, differentNumbers, s.Bytes)
+	if s.LargestTenant < 1 {
+		text += fmt.Sprintf("; the largest workspace has %.0f %% of the issues", 100*s.LargestTenant)
+	}
+	return text
 }

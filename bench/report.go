@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +15,13 @@ import (
 
 // Report is the result of a run. Compare reads its JSON form.
 type Report struct {
-	Started    time.Time `json:"started"`
-	Machine    Machine   `json:"machine"`
-	URL        string    `json:"url,omitempty"` // of a node that was running; empty: one was started
-	Workspaces int       `json:"workspaces"`
-	Issues     int       `json:"issues"`
+	Started time.Time `json:"started"`
+	// Version of the program that measured. It is also that of the nodes it started.
+	Version    string  `json:"version,omitempty"`
+	Machine    Machine `json:"machine"`
+	URL        string  `json:"url,omitempty"` // of a node that was running; empty: one was started
+	Workspaces int     `json:"workspaces"`
+	Issues     int     `json:"issues"`
 	// Seconds each measurement lasted.
 	Seconds float64 `json:"seconds"`
 	// ReadyMillis is how long the started node took until it was ready.
@@ -35,6 +38,12 @@ type Report struct {
 	Figures []Figure       `json:"figures,omitempty"`
 	// Scale is there in reports of RunScale.
 	Scale *Scale `json:"scale,omitempty"`
+}
+
+// source returns the program and the machine that the figures are of, as a line of the report.
+func (r *Report) source() string {
+	return fmt.Sprintf("switchyard %s, %d processors, %s/%s, %s, %s",
+		cmp.Or(r.Version, "of an unknown version"), r.Machine.CPUs, r.Machine.OS, r.Machine.Arch, r.Machine.Go, r.Started.Format("2006-01-02 15:04 MST"))
 }
 
 // Figure is a result of a scenario other than a rate.
@@ -265,7 +274,7 @@ func (r *Report) Print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("bench: print: %w", err)
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", r.Text)
+	_, err := fmt.Fprintf(out, "\n%s\n%s\n", r.source(), r.Text)
 	if r.comparesWrites() && err == nil {
 		_, err = fmt.Fprintln(out, r.Create)
 	}

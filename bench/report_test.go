@@ -70,12 +70,12 @@ func TestReport_MarksMissedTargets(t *testing.T) {
 func TestReport_PrintAndJSON(t *testing.T) {
 	t.Parallel()
 	r := sound()
-	r.ReadyMillis, r.IdleRSS, r.Create = 81.5, 40<<20, writes{Keys: 17, Bytes: 3000}
+	r.Version, r.ReadyMillis, r.IdleRSS, r.Create = "1.2", 81.5, 40<<20, writes{Keys: 17, Bytes: 3000}
 	var table, stored bytes.Buffer
 	if err := r.Print(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"0.50", "0.40", "open 3500/s", "17 keys, 3000 bytes\n", "ready after 82 ms", "40 MB idle"} {
+	for _, want := range []string{"0.50", "0.40", "open 3500/s", "17 keys, 3000 bytes\n", "ready after 82 ms", "40 MB idle", "switchyard 1.2, 2 processors, linux/amd64, go1.26, "} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is not in\n%s", want, table.String())
 		}
@@ -121,6 +121,28 @@ func TestCompare(t *testing.T) {
 	after.Issues++
 	if err := Compare(before, after, &out); err != nil || !strings.Contains(out.String(), "different data") {
 		t.Errorf("more issues: %v\n%s", err, out.String())
+	}
+}
+
+// Figures of another program, of other issues, or of a larger cluster are told apart.
+func TestCompare_SaysWhatTheFiguresAreOf(t *testing.T) {
+	t.Parallel()
+	before, after := sound(), sound()
+	before.Version, after.Version = "1.0", "1.1"
+	after.Text.Title = 8
+	for _, r := range []*Report{before, after} {
+		for _, straight := range []bool{false, true} {
+			r.Results = append(r.Results, Result{Scenario: scaleGet, Connections: 144, Requests: 1, Rate: 100, Nodes: 3, Straight: straight})
+		}
+	}
+	var out bytes.Buffer
+	if err := Compare(before, after, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"before: switchyard 1.0, 2 processors, linux/amd64, go1.26,", "after:  switchyard 1.1,", "different issues: text: titles of 0.0 words", "3 nodes, get, asking any node", "3 nodes, get, asking the owner"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
 	}
 }
 

@@ -18,11 +18,11 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err err
 		return Report{}, err
 	}
 	r := &run{Config: cfg, out: out, report: Report{
-		Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), URL: cfg.URL,
+		Started: time.Now().UTC().Truncate(time.Second), Version: cfg.Version, Machine: machine(), URL: cfg.URL,
 		Workspaces: cfg.Workspaces, Issues: cfg.Issues, Seconds: cfg.Duration.Seconds(), Create: assumedWrites,
 	}}
 	r.report.Text = textStatistics(cfg.Workspaces)
-	_, _ = fmt.Fprintln(out, r.report.Text)
+	_, _ = fmt.Fprintf(out, "%s\n%s\n", r.report.source(), r.report.Text)
 	defer func() { err = errors.Join(err, r.stop()) }()
 	if err := r.start(ctx); err != nil {
 		return r.report, err

@@ -26,6 +26,8 @@ type ScaleConfig struct {
 	Warmup, Duration time.Duration
 	// Dir holds the data of all nodes, and is left empty.
 	Dir string
+	// Version of this program, for the report.
+	Version string
 	// Progress, when it is not nil, is told about once a second how far the run is, and
 	// must not keep it waiting.
 	Progress func(Progress)
@@ -91,9 +93,10 @@ func RunScale(ctx context.Context, cfg ScaleConfig, out io.Writer) (report Repor
 		return Report{}, err
 	}
 	s := &scaling{ScaleConfig: cfg, caps: caps, out: out, report: Report{
-		Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), Seconds: cfg.Duration.Seconds(), Text: textStatistics(1),
+		Started: time.Now().UTC().Truncate(time.Second), Version: cfg.Version, Machine: machine(), Seconds: cfg.Duration.Seconds(), Text: textStatistics(1),
 		Scale: &Scale{Share: cfg.Share, Shards: cfg.Shards, Connections: cfg.Connections},
 	}}
+	_, _ = fmt.Fprintf(out, "%s\n%s\n", s.report.source(), s.report.Text)
 	for _, n := range cfg.Sizes {
 		if s.steps += 4; n == 1 {
 			s.steps -= 2 // there is one way to ask

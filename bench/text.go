@@ -15,6 +15,8 @@ import (
 const (
 	// vocabularySize is the number of different words.
 	vocabularySize = 25_000
+	// differentNumbers is the number of different numbers among the words.
+	differentNumbers = 10_000
 	// textSeed makes every run write the same issues.
 	textSeed = 20_260_101
 	// zipfExponent and zipfShift say how frequent the word of a rank is:
@@ -139,7 +141,7 @@ func (p *prose) appendWords(b []byte, n int) []byte {
 			b = append(b, ' ')
 		}
 		if p.random.IntN(50) == 0 {
-			b = fmt.Appendf(b, "%d", p.random.IntN(10_000))
+			b = fmt.Appendf(b, "%d", p.random.IntN(differentNumbers))
 			sentence = false
 			continue
 		}

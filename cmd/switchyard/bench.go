@@ -39,6 +39,9 @@ type benchRunCmd struct {
 }
 
 func (b benchRunCmd) Run() error {
+	if err := reportsWritable(b.JSON, b.HTML); err != nil {
+		return err
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	self, err := os.Executable()
@@ -50,7 +53,7 @@ func (b benchRunCmd) Run() error {
 		URL: b.URL, Nodes: b.Nodes, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
 		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Waiting: b.Waiting, Scenarios: b.Scenario, Dir: b.Dir,
 		StartNode: starter.StartNode, StartEmpty: starter.StartEmpty,
-		Progress: showProgress(),
+		Progress: showProgress(), Version: version,
 	}
 	if cfg.Token, err = rootToken(b.TokenFile); err != nil {
 		return err
@@ -60,6 +63,29 @@ func (b benchRunCmd) Run() error {
 		return interrupted(ctx, err)
 	}
 	return writeReports(&report, b.JSON, b.HTML)
+}
+
+// reportsWritable finds out before a run, which may take long, whether its reports can be written.
+// Reports that are there stay as they are.
+func reportsWritable(paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		_, missing := os.Stat(path)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		err = f.Close()
+		if errors.Is(missing, os.ErrNotExist) {
+			err = errors.Join(err, os.Remove(path))
+		}
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	return nil
 }
 
 // writeReports writes the forms of a report that have a file, and returns the faults of

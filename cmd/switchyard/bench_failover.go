@@ -19,6 +19,9 @@ type benchFailoverCmd struct {
 }
 
 func (b benchFailoverCmd) Run() error {
+	if err := reportsWritable(b.JSON); err != nil {
+		return err
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	self, err := os.Executable()
@@ -26,7 +29,7 @@ func (b benchFailoverCmd) Run() error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	report, err := bench.RunFailover(ctx, bench.FailoverConfig{
-		Nodes: b.Nodes, Kills: b.Kills, Workspaces: b.Workspaces, Pause: b.Pause, Shards: b.Shards, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster,
+		Nodes: b.Nodes, Kills: b.Kills, Workspaces: b.Workspaces, Pause: b.Pause, Shards: b.Shards, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster, Version: version,
 	}, os.Stdout)
 	if err != nil {
 		return interrupted(ctx, err)

@@ -22,6 +22,9 @@ type benchScaleCmd struct {
 }
 
 func (b benchScaleCmd) Run() error {
+	if err := reportsWritable(b.JSON, b.HTML); err != nil {
+		return err
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	self, err := os.Executable()
@@ -31,7 +34,7 @@ func (b benchScaleCmd) Run() error {
 	report, err := bench.RunScale(ctx, bench.ScaleConfig{
 		Sizes: b.Nodes, Share: b.Share, Connections: b.Connections, Shards: b.Shards, Issues: b.Issues,
 		Warmup: b.Warmup, Duration: b.Duration, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster,
-		Progress: showProgress(),
+		Progress: showProgress(), Version: version,
 	}, os.Stdout)
 	if err != nil {
 		return interrupted(ctx, err)
