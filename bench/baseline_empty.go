@@ -11,10 +11,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// emptyBody is about as long as an issue, in bytes.
-const emptyBody = 900
+// emptyBody is the size of the answer to a get on average, in bytes.
+const emptyBody = 1320
 
-// ServeEmpty serves a handler that does nothing but answer 900 bytes, until ctx
+// ServeEmpty serves a handler that does nothing but answer as many bytes as a get, until ctx
 // ends. It runs in a process of its own, as a node does, so that the two compare.
 func ServeEmpty(ctx context.Context, addr string) error {
 	ln, err := net.Listen("tcp", addr)

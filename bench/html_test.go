@@ -59,7 +59,7 @@ func TestHTML_ShowsTargets(t *testing.T) {
 	r := Report{Results: []Result{bulk, measured("create", 16, 1000), open, measured(pebbleLimit, 16, 2000)}, Create: writes{Keys: 7, Bytes: 700, Assumed: true}}
 	r.judge()
 	text := written(t, &r)
-	for _, want := range []string{`style="left: 100.0%"`, `style="width: 60.0%"`, "target 5.00 not met", `class="missed">p99 &lt; 1<`, "7 keys, 700 bytes (assumed"} {
+	for _, want := range []string{`style="left: 100.0%"`, `style="width: 60.0%"`, "target 5.00 not met", `class="missed">missed: p99 &lt; 1<`, "7 keys, 700 bytes (assumed"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -186,8 +186,8 @@ func (r *Result) addTimeline(t *timeline) {
 // plottedPercentiles are those that a result keeps the latency of, for plots.
 var plottedPercentiles = [...]float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99}
 
-// target returns the targets of a result, as the tables show them, and reports whether a valid
-// result meets all of them. A ratio that is not known is not judged.
+// target returns the targets of a result, as the tables show them, and reports whether the result
+// meets all of them. A ratio that is not known is not judged, and neither is a result that is not valid.
 func (r *Result) target() (text string, met bool) {
 	var targets []string
 	met = true
@@ -203,7 +203,11 @@ func (r *Result) target() (text string, met bool) {
 	add(r.RateTarget, "%.0f/s", r.Rate >= r.RateTarget)
 	add(r.P50Target, "p50 < %g", r.P50 < r.P50Target)
 	add(r.P99Target, "p99 < %g", r.P99 < r.P99Target)
-	return strings.Join(targets, ", "), met
+	text = strings.Join(targets, ", ")
+	if met = met || !r.Valid(); !met {
+		text = "missed: " + text
+	}
+	return text, met
 }
 
 // judge fills in the ratios of the closed results to their limits.
@@ -264,10 +268,7 @@ func (r *Report) Print(out io.Writer) error {
 		if !one.Valid() {
 			rate, ratio = "not valid", ""
 		}
-		target, met := one.target()
-		if one.Valid() && !met {
-			target = "missed: " + target
-		}
+		target, _ := one.target()
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n",
 			one.Scenario, one.Connections, one.load(), rate, one.millis(one.P50), one.millis(one.P99), one.Errors, ratio, target)
 	}

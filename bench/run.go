@@ -270,7 +270,7 @@ func (r *run) limit(ctx context.Context, name string, connections int) error {
 			return err
 		}
 		l.dial, l.status, l.requests = dial, 200, emptyRequests(host)
-		r.measure(ctx, name, "answer 900 bytes, do nothing", &l)
+		r.measure(ctx, name, "answer as many bytes as a get, do nothing", &l)
 	case pebbleLimit:
 		raw, err := openRawPebble(r.Dir, r.report.Create)
 		if err != nil {
