@@ -269,7 +269,7 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 // successor returns the next leader of the shard: the voter with the fewest leaderships among those
 // that are caught up and allowed to lead. A draining voter is better than a removed one, and
 // any voter better than a failed one. Of those of one rank, one whose disk has room for changes is better.
-// One whose disk hangs can't take over: it would have to write its vote. It returns "" if there is none.
+// A voter whose disk hangs can't take over, since it has to write its vote. It returns "" if there is none.
 func (p *planner) successor(s *placedShard) string {
 	worst := rankAvailable
 	if p.nodes[s.leader].rank == rankRemoved {
