@@ -80,6 +80,10 @@ type busyCount struct {
 	slowest               time.Duration
 }
 
+func (c *busyCount) add(n busyCount) {
+	c.reads, c.writes, c.missed, c.slowest = c.reads+n.reads, c.writes+n.writes, c.missed+n.missed, max(c.slowest, n.slowest)
+}
+
 func (c *busyCount) total() uint64 { return c.reads + c.writes + c.missed }
 
 func newBusiest(now time.Time) *busiest { return &busiest{began: now} }
@@ -157,6 +161,30 @@ func (c *busyCounts) free() (at int, missed uint64) {
 	return at, c.of[at].total()
 }
 
+// workspaces returns the workspaces that the window knows, some of them twice.
+func (c *busyCounts) workspaces() [][16]byte {
+	ids := slices.Clone(c.ids[:c.used])
+	for _, r := range c.slow.kept() {
+		ids = append(ids, r.workspace)
+	}
+	return ids
+}
+
+// find returns what the window knows of a workspace. A workspace without a counter may have had requests as well.
+func (c *busyCounts) find(workspace [16]byte) (n busyCount) {
+	if at := slices.Index(c.ids[:c.used], workspace); at >= 0 {
+		n = c.of[at]
+	} else {
+		_, n.missed = c.free()
+	}
+	for _, r := range c.slow.kept() {
+		if r.workspace == workspace {
+			n.slowest = max(n.slowest, r.took)
+		}
+	}
+	return n
+}
+
 // list returns the workspaces with most requests, the busiest first, behind them others with the slowest ones,
 // and the time in which these were made.
 func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duration) {
@@ -170,27 +198,19 @@ func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duratio
 		s.mu.Lock()
 		s.turn(now)
 		first := len(all)
-		for _, window := range [...]*busyCounts{&s.now, &s.last} {
-			for i := range window.used {
-				n := window.of[i]
-				at := slices.IndexFunc(all[first:], func(e entry) bool { return e.id == window.ids[i] })
-				if at < 0 {
-					all = append(all, entry{window.ids[i], n})
-					continue
+		windows := [...]*busyCounts{&s.now, &s.last}
+		for _, window := range windows {
+			for _, id := range window.workspaces() {
+				if !slices.ContainsFunc(all[first:], func(e entry) bool { return e.id == id }) {
+					all = append(all, entry{id: id})
 				}
-				e := &all[first+at]
-				e.reads, e.writes, e.missed, e.slowest = e.reads+n.reads, e.writes+n.writes, e.missed+n.missed, max(e.slowest, n.slowest)
 			}
 		}
-		for _, r := range slices.Concat(s.now.slow.kept(), s.last.slow.kept()) {
-			at := slices.IndexFunc(all[first:], func(e entry) bool { return e.id == r.workspace })
-			if at < 0 {
-				_, now := s.now.free()
-				_, last := s.last.free()
-				at = len(all) - first
-				all = append(all, entry{r.workspace, busyCount{missed: now + last}})
+		for i := range all[first:] {
+			e := &all[first+i]
+			for _, window := range windows {
+				e.add(window.find(e.id))
 			}
-			all[first+at].slowest = max(all[first+at].slowest, r.took)
 		}
 		s.mu.Unlock()
 	}

@@ -126,6 +126,24 @@ func TestBusiest_KeepsABusyWorkspaceAmongMany(t *testing.T) {
 	}
 }
 
+// A workspace that lost its counter in the window before may have had requests there.
+func TestBusiest_SaysWhatItMissed(t *testing.T) {
+	t.Parallel()
+	b := newBusiest(busyStart)
+	for n := range busyCounters + 8 {
+		for range 3 {
+			b.count(busyID(n*busyStripes), false, busyStart.Add(time.Second)) // all are of one stripe
+		}
+	}
+	for range 5 {
+		b.count(busyID(0), false, busyStart.Add(11*time.Second))
+	}
+	list, _ := b.list(busyStart.Add(12 * time.Second))
+	if w := list[0]; w.OrganizationID != uuid.UUID(busyID(0)).String() || w.Reads != 5 || w.Uncounted < 3 {
+		t.Errorf("the busiest is %+v", w)
+	}
+}
+
 func TestBusiest_ForgetsAfterTwoWindows(t *testing.T) {
 	t.Parallel()
 	b := newBusiest(busyStart)
