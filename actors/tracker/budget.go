@@ -223,11 +223,14 @@ func appendBudget(b []byte, left *LaneBudget) ([]byte, error) {
 	return append(b, text...), nil
 }
 
+// noBudget is the end of a session's JSON in a workspace without budgets.
+const noBudget = `,"budget":null`
+
 // appendBudgetOf appends what a stored session may still use.
 func (v *View) appendBudgetOf(b []byte, rec storage.Record) ([]byte, error) {
 	some, err := v.hasBudgets()
 	if err != nil || !some {
-		return append(b, `,"budget":null`...), err
+		return append(b, noBudget...), err
 	}
 	row, err := sessions.Decode(rec)
 	if err != nil {

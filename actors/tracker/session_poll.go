@@ -83,8 +83,8 @@ func (v *View) pollOnce(in *PollSessionIn, settled bool) (reply Reply, alone boo
 		if !settled && in.unknown(log) {
 			return false, nil
 		}
-		const before, after = `,"activities":[`, `]`
-		v.Buf = slices.Grow(v.Buf[:0], len(public)+len(before)+len(after))
+		const before, after, end = `,"activities":[`, `]`, noBudget + `}`
+		v.Buf = slices.Grow(v.Buf[:0], len(public)+len(before)+len(after)+len(end))
 		v.Buf = append(append(v.Buf, public...), before...)
 		if err := v.appendSince(in, log); err != nil {
 			return true, err

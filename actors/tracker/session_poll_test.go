@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,4 +37,22 @@ func TestPollSession_IsChargedWhileItReads(t *testing.T) {
 		t.Errorf("%d bytes were read although %d are free", charged, most)
 	}
 	wantCode(t, err, CodeUnavailable)
+}
+
+// The answer to a poll of a session that is as it was takes memory once, of the size that it needs.
+func TestPollSession_TakesMemoryOnce(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for size := range 42 { // an answer may just fit into the memory that Go gives for its size
+		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{Branch: Some(strings.Repeat("x", 6*size+1))})
+		s := f.claimOne()
+		v := NewView(f.view(f.home.Workspace.ID.raw()), &System, f.now, nil)
+		reply, err := PollSession.RunQuery(v, &PollSessionIn{ID: s.Session.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := cap(reply.Body), cap(slices.Grow([]byte(nil), len(reply.Body))); got != want {
+			t.Errorf("a branch of %d bytes: memory of %d bytes for an answer of %d, want %d", 6*size+1, got, len(reply.Body), want)
+		}
+	}
 }
