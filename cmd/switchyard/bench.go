@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"switchyard/bench"
@@ -38,11 +41,21 @@ type benchRunCmd struct {
 	HTML        string        `name:"html" help:"Write the report here as a page with plots." placeholder:"FILE"`
 }
 
+// measuring is interruptible for the commands that start nodes. They stop the nodes and remove the data also
+// when the terminal is closed, or the reader of their output has gone.
+func measuring() (context.Context, context.CancelFunc) {
+	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGPIPE}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), signals...)
+}
+
 func (b benchRunCmd) Run() error {
 	if err := reportsWritable(b.JSON, b.HTML); err != nil {
 		return err
 	}
-	ctx, cancel := interruptible()
+	ctx, cancel := measuring()
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

@@ -22,7 +22,7 @@ func (b benchFailoverCmd) Run() error {
 	if err := reportsWritable(b.JSON); err != nil {
 		return err
 	}
-	ctx, cancel := interruptible()
+	ctx, cancel := measuring()
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

@@ -25,7 +25,7 @@ func (b benchScaleCmd) Run() error {
 	if err := reportsWritable(b.JSON, b.HTML); err != nil {
 		return err
 	}
-	ctx, cancel := interruptible()
+	ctx, cancel := measuring()
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {
