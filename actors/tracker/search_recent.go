@@ -41,8 +41,12 @@ type recentTitles struct {
 	merged   bool // some are indexed by the open batch
 }
 
-// keptTitles is how many titles are kept when they are indexed.
-const keptTitles = 64
+const (
+	// keptTitles is how many titles are kept when they are indexed.
+	keptTitles = 64
+	// titlesRoom is the number of titles, and of changes of titles, whose memory is kept for later ones.
+	titlesRoom = 4 * keptTitles
+)
 
 // titleState says how the index stands to a recent title.
 type titleState uint8
@@ -312,7 +316,16 @@ func (r *recentTitles) keepBlocks(segments []storage.Segment) {
 
 // begin starts a command.
 func (r *recentTitles) begin() {
-	r.undo, r.undoNext, r.undoWaiting, r.undoText, r.fresh = r.undo[:0], r.next, r.waiting, r.text, false
+	r.forgetUndo()
+	r.undoNext, r.undoWaiting, r.undoText, r.fresh = r.next, r.waiting, r.text, false
+}
+
+// forgetUndo forgets the changes, and the titles in them.
+func (r *recentTitles) forgetUndo() {
+	clear(r.undo)
+	if r.undo = r.undo[:0]; cap(r.undo) > titlesRoom {
+		r.undo = nil
+	}
 }
 
 // rollback undoes what the running command changed.
@@ -332,7 +345,8 @@ func (r *recentTitles) rollback() {
 			r.all[u.at], r.scan[u.at] = u.old, u.old.scanned()
 		}
 	}
-	r.undo, r.next, r.waiting, r.text = r.undo[:0], r.undoNext, r.undoWaiting, r.undoText
+	r.forgetUndo()
+	r.next, r.waiting, r.text = r.undoNext, r.undoWaiting, r.undoText
 }
 
 // committed drops the titles that were indexed by the batch, but for the newest.
@@ -364,9 +378,15 @@ func (r *recentTitles) committed() {
 		}
 		kept = append(kept, e)
 	}
-	clear(r.all[len(kept):])
+	if cap(r.all) > max(titlesRoom, 2*len(kept)) { // give back what the other titles took
+		kept = slices.Clone(kept)
+		r.scan, r.at = make([]scanned, 0, len(kept)), make(map[storage.Doc]int, len(kept))
+	} else {
+		clear(r.all[len(kept):])
+		clear(r.at)
+	}
 	r.all, r.scan, r.merged = kept, r.scan[:0], false
-	clear(r.at)
+	r.forgetUndo()
 	for i := range r.all {
 		r.at[r.all[i].doc] = i
 		r.scan = append(r.scan, r.all[i].scanned())

@@ -99,6 +99,32 @@ func TestTails_Bounded(t *testing.T) {
 	w.verify()
 }
 
+// The memory of titles that were indexed is given back. It is counted no longer, and many workspaces have some.
+func TestRecentTitles_GiveMemoryBack(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
+	for i := range 2 * titlesRoom {
+		w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", i)})
+	}
+	w.indexAll()
+	r := &w.buffer.recent
+	if len(r.all) == 0 || len(r.at) != len(r.all) || len(r.scan) != len(r.all) {
+		t.Fatalf("%d titles, %d in the table, %d to scan", len(r.all), len(r.at), len(r.scan))
+	}
+	if cap(r.all) > titlesRoom || cap(r.scan) > titlesRoom || cap(r.undo) > titlesRoom {
+		t.Errorf("for %d titles there is room for %d, %d to scan, and %d changes", len(r.all), cap(r.all), cap(r.scan), cap(r.undo))
+	}
+	w.create(CreateIssueIn{Title: "One more"})
+	r.begin()
+	for _, u := range r.undo[:cap(r.undo)] {
+		if u.old.title != "" || u.old.terms != nil {
+			t.Errorf("a change that can't be undone keeps %q", u.old.title)
+		}
+	}
+	w.verify()
+}
+
 // Workspaces without words in their tails take memory, too.
 func TestTails_ForgetWorkspaces(t *testing.T) {
 	t.Parallel()
