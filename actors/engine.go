@@ -255,6 +255,7 @@ func (e *Engine) read(req *tracker.Request, op *tracker.Op, in any, proof tracke
 		proof.Now = e.now()
 	}
 	v := e.views.Get().(*tracker.View)
+	segments := e.cfg.Store.Segments().Now() // before the snapshot
 	var snapshot *pebble.Snapshot
 	if op.FromSnapshot {
 		snapshot = e.state.NewSnapshot()
@@ -263,6 +264,7 @@ func (e *Engine) read(req *tracker.Request, op *tracker.Op, in any, proof tracke
 		v.View.Renew(e.state, s.number, workspace)
 		v.View.Recall(e.cfg.Store.Records())
 	}
+	v.View.RecallSegments(segments)
 	heavy.watch(v)
 	// A query of single look-ups reads until it ends. The others read one moment, which they take
 	// now: rights that change later are no reason to do all the work again.

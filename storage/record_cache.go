@@ -5,8 +5,6 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // RecordCache keeps copies of records and counters of the state instance that are looked up
@@ -170,8 +168,9 @@ func (p *recordPart) drop(r *keptRecord) {
 }
 
 // begin drops a record that is about to be written, and lets none of its part in until
-// end.
-func (c *RecordCache) begin(hash uint64) {
+// end is called with the hash that it returns.
+func (c *RecordCache) begin(key []byte) (hash uint64) {
+	hash = maphash.Bytes(c.seed, key)
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,6 +180,7 @@ func (c *RecordCache) begin(hash uint64) {
 		c.bytes.Add(-int64(r.size()))
 		p.drop(r)
 	}
+	return hash
 }
 
 func (c *RecordCache) end(hash uint64) {
@@ -219,38 +219,11 @@ func (c *RecordCache) endRange() {
 	}
 }
 
-// writing is what a batch writes of the records that may be kept.
-type writing struct {
-	hashes []uint64
-	ranges int
-}
-
-// beginBatch drops what a batch is about to write.
-func (c *RecordCache) beginBatch(batch *pebble.Batch) (w writing, err error) {
-	for ops := batch.Reader(); ; {
-		kind, key, value, more, err := ops.Next()
-		if err != nil || !more {
-			return w, err
-		}
-		switch kind {
-		case pebble.InternalKeyKindLogData:
-		case pebble.InternalKeyKindRangeDelete:
-			if c.touches(key, value) {
-				c.beginRange(key, value)
-				w.ranges++
-			}
-		default:
-			if len(key) > prefixLen && c.tables[key[prefixLen]] {
-				hash := maphash.Bytes(c.seed, key)
-				c.begin(hash)
-				w.hashes = append(w.hashes, hash)
-			}
-		}
-	}
-}
-
 // touches reports whether a range of keys may hold records that are kept.
 func (c *RecordCache) touches(start, end []byte) bool {
+	if c == nil {
+		return false
+	}
 	if len(start) <= prefixLen || len(end) <= prefixLen || !bytes.Equal(start[:prefixLen], end[:prefixLen]) {
 		return true
 	}
@@ -260,15 +233,6 @@ func (c *RecordCache) touches(start, end []byte) bool {
 		}
 	}
 	return false
-}
-
-func (c *RecordCache) endBatch(w writing) {
-	for _, hash := range w.hashes {
-		c.end(hash)
-	}
-	for range w.ranges {
-		c.endRange()
-	}
 }
 
 // RecordCacheUse is what a cache of records holds and did.

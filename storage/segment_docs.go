@@ -141,7 +141,7 @@ func (c *DocColumn) load(block int) (err error) {
 	}
 	c.at = -1
 	own := c.block
-	if c.r.blocks != nil {
+	if c.r.blocks != nil || c.r.v.segments.cache != nil {
 		own = nil // others read it
 	}
 	if c.block, err = c.r.column(c.s.Number, docColumn, block, own); err == nil {

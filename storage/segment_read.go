@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // SegmentReader reads segments of a workspace, through one cursor, at one moment.
@@ -18,7 +19,7 @@ type SegmentReader struct {
 	er   entryReader
 	// blocks are kept in memory; nil for most readers.
 	blocks *SegmentBlocks
-	keep   bool // more blocks
+	keep   int // more blocks, as many
 	// block is the one of them that is being read, unless that is the one which the cursor is at.
 	block termBlock
 	// user is the list whose next piece is the next entry; nil: none.
@@ -88,18 +89,18 @@ func (r *SegmentReader) begin(term []byte) ([]byte, error) {
 // seekTerm moves to the block with the first postings of a term from an ordinal on, or
 // behind the term; false when there is none. keep says to keep the block in memory.
 func (r *SegmentReader) seekTerm(segment uint32, dictionary int, term []byte, ord uint32, keep bool) (bool, error) {
-	r.user, r.keep = nil, keep
+	r.user, r.keep = nil, 0
+	if keep {
+		r.keep = math.MaxInt
+	}
 	r.seek = binary.BigEndian.AppendUint32(append(r.prefix(segment, byte(dictionary)), term...), ord)
 	return r.seekBlock(segment, dictionary, term)
 }
 
 // seekBlock moves to the first block that is not before the key in the reader's space, and in it to about a term.
 func (r *SegmentReader) seekBlock(segment uint32, dictionary int, term []byte) (bool, error) {
-	kept := r.blocks != nil && r.blocks.dictionary == dictionary
-	if kept {
-		if r.block = r.blocks.find(segment, r.seek[keyBytes:]); r.block.entries != nil {
-			return true, r.er.begin(r.block.entries, term)
-		}
+	if r.block = r.kept(segment, dictionary); r.block.entries != nil {
+		return true, r.er.begin(r.block.entries, term)
 	}
 	if err := r.open(); err != nil {
 		return false, err
@@ -108,10 +109,42 @@ func (r *SegmentReader) seekBlock(segment uint32, dictionary int, term []byte) (
 		return false, r.c.Err()
 	}
 	value, err := r.begin(term)
-	if err == nil && kept && r.keep {
-		r.blocks.add(segment, r.seek[keyBytes:], r.c.Fields()[keyBytes:], value)
+	if err == nil && r.keep > 0 {
+		r.keep--
+		r.keepBlock(segment, dictionary, value)
 	}
 	return true, err
+}
+
+// kept gives the block in memory that a seek for the key in the reader's space finds; one without entries when there
+// is none.
+func (r *SegmentReader) kept(segment uint32, dictionary int) termBlock {
+	switch {
+	case r.blocks != nil && r.blocks.dictionary == dictionary:
+		return r.blocks.find(segment, r.seek[keyBytes:])
+	case r.v.segments.cache != nil:
+		return r.v.segments.find(r.run(segment, byte(dictionary)), r.seek[keyBytes:])
+	}
+	return termBlock{}
+}
+
+// keepBlock keeps the block that the cursor is at, which a seek for the key in the reader's space found, in memory.
+func (r *SegmentReader) keepBlock(segment uint32, dictionary int, entries []byte) {
+	key, last := r.seek[keyBytes:], r.c.Fields()[keyBytes:]
+	switch {
+	case r.blocks != nil && r.blocks.dictionary == dictionary:
+		r.blocks.add(segment, key, last, entries)
+	case r.v.segments.cache != nil:
+		if first := firstKey(entries); first != nil && bytes.Compare(first, key) < 0 {
+			key = first
+		}
+		r.v.segments.add(r.run(segment, byte(dictionary)), key, last, entries)
+	}
+}
+
+// run names the rows of a kind of a segment to the view's cache.
+func (r *SegmentReader) run(segment uint32, kind byte) segmentRun {
+	return segmentRun{r.v.prefix, segment, kind}
 }
 
 // nextBlock moves to the next block of a dictionary; false when there is none.
@@ -130,7 +163,10 @@ func (r *SegmentReader) nextBlock(segment uint32, dictionary int) (bool, error) 
 
 // resume goes on behind the piece of a list that is in a block in memory.
 func (r *SegmentReader) resume(l *PostingList) {
-	r.user, r.keep, r.block = nil, l.Total <= keptPostings, l.block
+	r.user, r.keep, r.block = nil, 0, l.block
+	if l.Total <= keptPostings {
+		r.keep = math.MaxInt
+	}
 	r.er.rest, r.er.bad, r.er.e.term = l.rest, false, append(r.er.e.term[:0], l.term...)
 }
 
@@ -182,12 +218,16 @@ func (r *SegmentReader) wrap(err error) error {
 	return fmt.Errorf("%s: %w", r.s.Name, err)
 }
 
+// keptBehind is how many blocks behind the first one are kept for the terms with a prefix, of which there may be many.
+const keptBehind = 2
+
 // Terms calls fn for each piece of the postings of the terms that begin with prefix, in order, until it returns
 // false. The ordinals are valid until fn returns, which must not use the reader; decode leaves them out when it returns false.
 func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, decode func(total int) bool, fn func(term []byte, first bool, total int, ords []uint32) bool) error {
-	if ok, err := r.seekTerm(segment, dictionary, prefix, 0, false); err != nil || !ok {
+	if ok, err := r.seekTerm(segment, dictionary, prefix, 0, true); err != nil || !ok {
 		return r.wrap(err)
 	}
+	r.keep = keptBehind
 	var p TermPostings
 	width, want := r.s.Dictionaries[dictionary].Width, false
 	for {
@@ -237,6 +277,9 @@ func (r *SegmentReader) column(segment uint32, kind byte, block int, buf []byte)
 }
 
 func (r *SegmentReader) readColumn(segment uint32, kind byte, block int, buf []byte) ([]byte, error) {
+	if m := r.v.segments; m.cache != nil {
+		return r.cachedColumn(segment, kind, block)
+	}
 	value, err := r.v.Value(r.s.ID, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), buf)
 	if err == nil && value == nil {
 		err = errColumn
@@ -244,8 +287,30 @@ func (r *SegmentReader) readColumn(segment uint32, kind byte, block int, buf []b
 	return value, r.wrap(err)
 }
 
+// cachedColumn is readColumn through the view's cache. The block must not be changed.
+func (r *SegmentReader) cachedColumn(segment uint32, kind byte, block int) ([]byte, error) {
+	fields := binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block))
+	m, run, key := r.v.segments, r.run(segment, kind), fields[keyBytes:]
+	if kept := m.find(run, key); kept.entries != nil {
+		return kept.entries, nil
+	}
+	value, err := r.v.Value(r.s.ID, fields, nil)
+	if err == nil && value == nil {
+		err = errColumn
+	}
+	if err != nil {
+		return nil, r.wrap(err)
+	}
+	m.add(run, key, key, value)
+	return value, nil
+}
+
 // appendColumn appends a block of a column.
 func (r *SegmentReader) appendColumn(b []byte, segment uint32, kind byte, block int) ([]byte, error) {
+	if m := r.v.segments; m.cache != nil {
+		part, err := r.cachedColumn(segment, kind, block)
+		return append(b, part...), err
+	}
 	b, ok, err := r.v.AppendValue(r.s.ID, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), b)
 	if err == nil && !ok {
 		err = errColumn

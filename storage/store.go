@@ -30,6 +30,10 @@ type Config struct {
 	// that none are kept.
 	RecordBytes  int64
 	RecordTables []TableID
+	// SegmentBytes is the memory for rows of segments that queries read, of the table with these segments; 0 means
+	// that none are kept.
+	SegmentBytes int64
+	SegmentTable TableID
 	// Making is set while the data is made from other data. Until Made was called, Open refuses the directory
 	// without it.
 	Making bool
@@ -45,15 +49,16 @@ const (
 
 // Store is a node's disk: opened once, closed once.
 type Store struct {
-	raft    *pebble.DB
-	state   *pebble.DB
-	records *RecordCache // nil: there is none
-	space   *Space
-	pace    *WritePace // of the state
-	hurried func(do func() error) error
-	closing chan struct{}
-	found   chan damage    // files of the state that are damaged
-	checks  sync.WaitGroup // of damage
+	raft     *pebble.DB
+	state    *pebble.DB
+	records  *RecordCache  // nil: there is none
+	segments *SegmentCache // nil: there is none
+	space    *Space
+	pace     *WritePace // of the state
+	hurried  func(do func() error) error
+	closing  chan struct{}
+	found    chan damage    // files of the state that are damaged
+	checks   sync.WaitGroup // of damage
 
 	transfer transfer
 	making   vfs.FS // has the mark of Config.Making
@@ -72,7 +77,10 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{}), found: make(chan damage, damages), making: plain}
+	s := Store{
+		records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), segments: NewSegmentCache(cfg.SegmentBytes, cfg.SegmentTable),
+		space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{}), found: make(chan damage, damages), making: plain,
+	}
 	if cfg.Making {
 		if err := beginMaking(plain, cfg.Dir); err != nil {
 			return nil, err
@@ -235,25 +243,77 @@ func (s *Store) State() *pebble.DB { return s.state }
 // Records returns the cache of the state's records; nil if there is none.
 func (s *Store) Records() *RecordCache { return s.records }
 
+// Segments returns the cache of the state's segments; nil if there is none.
+func (s *Store) Segments() *SegmentCache { return s.segments }
+
 // CommitState commits a batch to the state, without waiting for the disk.
 func (s *Store) CommitState(batch *pebble.Batch) error {
-	if s.records == nil {
-		return batch.Commit(pebble.NoSync)
-	}
-	w, err := s.records.beginBatch(batch)
-	defer s.records.endBatch(w)
+	w, err := s.beginBatch(batch)
+	defer s.endBatch(w)
 	if err != nil {
 		return fmt.Errorf("read a batch: %w", err)
 	}
 	return batch.Commit(pebble.NoSync)
 }
 
+// writing is what a batch writes of the rows that may be kept in caches.
+type writing struct {
+	hashes           []uint64 // of records
+	ranges, segments int
+}
+
+// beginBatch drops what a batch is about to write from the caches. endBatch is due whatever it returns.
+func (s *Store) beginBatch(batch *pebble.Batch) (w writing, err error) {
+	if s.records == nil && s.segments == nil {
+		return w, nil
+	}
+	for ops := batch.Reader(); ; {
+		kind, key, value, more, err := ops.Next()
+		if err != nil || !more {
+			return w, err
+		}
+		switch kind {
+		case pebble.InternalKeyKindLogData:
+		case pebble.InternalKeyKindRangeDelete:
+			if s.records.touches(key, value) {
+				s.records.beginRange(key, value)
+				w.ranges++
+			}
+			if s.segments.replaces(key, value) {
+				s.segments.begin(key, value)
+				w.segments++
+			}
+		default:
+			if len(key) > prefixLen && s.records.keeps(TableID(key[prefixLen])) {
+				w.hashes = append(w.hashes, s.records.begin(key))
+			}
+		}
+	}
+}
+
+func (s *Store) endBatch(w writing) {
+	for _, hash := range w.hashes {
+		s.records.end(hash)
+	}
+	for range w.ranges {
+		s.records.endRange()
+	}
+	for range w.segments {
+		s.segments.end()
+	}
+}
+
 // ReplaceState runs do, which changes keys of a shard in the state otherwise than by a
 // batch.
 func (s *Store) ReplaceState(shard Shard, do func() error) error {
+	start, end := ShardRange(shard)
 	if s.records != nil {
-		s.records.beginRange(ShardRange(shard))
+		s.records.beginRange(start, end)
 		defer s.records.endRange()
+	}
+	if s.segments != nil {
+		s.segments.begin(start, end)
+		defer s.segments.end()
 	}
 	return do()
 }

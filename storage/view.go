@@ -27,6 +27,8 @@ type View struct {
 	key    []byte // scratch for look-ups
 	// records is asked before db, which is the state instance then; nil for other readers.
 	records *RecordCache
+	// segments is asked before db for rows of segments.
+	segments SegmentMoment
 	// watch is called after every watchedRows rows of a walk, or as much other work; nil for most
 	// views. walked counts the rows.
 	watch  func() error
@@ -50,7 +52,7 @@ func NewView(db pebble.Reader, shard Shard, workspace ID) View {
 // Renew makes v read a workspace of a shard through db, as NewView does, and
 // keeps its scratch space.
 func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
-	v.db, v.prefix, v.records, v.watch = db, rangePrefix(shard, workspace), nil, nil
+	v.db, v.prefix, v.records, v.segments, v.watch = db, rangePrefix(shard, workspace), nil, SegmentMoment{}, nil
 }
 
 // Watch has v call a function every now and then while it walks over rows or works with them, for
@@ -76,6 +78,10 @@ func (v *View) step(size int) error { return v.Work(1 + size/watchedBytes) }
 // Recall has v, which reads the state instance, look for records in the cache of that
 // instance first. The cache may be nil.
 func (v *View) Recall(records *RecordCache) { v.records = records }
+
+// RecallSegments has v, which reads the state instance or a snapshot of it that was taken after the moment, look for
+// rows of segments in a cache first.
+func (v *View) RecallSegments(m SegmentMoment) { v.segments = m }
 
 // Reader returns v itself.
 func (v *View) Reader() *View { return v }

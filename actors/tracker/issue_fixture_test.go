@@ -25,12 +25,13 @@ type issueFixture struct {
 	now       time.Time
 	buffer    *WriteBuffer
 	tails     *Tails
-	core      TeamID              // CORE, the default team
-	web       TeamID              // WEB
-	secret    TeamID              // SEC, private
-	ann       Caller              // an owner, who sees everything
-	gus       Caller              // a guest, from whom SEC is hidden
-	sets      *storage.FilterSets // follow the commits; nil if there are none
+	segments  *storage.SegmentCache // queries read through it
+	core      TeamID                // CORE, the default team
+	web       TeamID                // WEB
+	secret    TeamID                // SEC, private
+	ann       Caller                // an owner, who sees everything
+	gus       Caller                // a guest, from whom SEC is hidden
+	sets      *storage.FilterSets   // follow the commits; nil if there are none
 }
 
 // tester is the interface that a test, a benchmark and a rapid.T have in common.
@@ -47,6 +48,7 @@ func newIssueWorldIn(t tester, db *pebble.DB) *issueFixture {
 	w.buffer = NewWriteBuffer(storage.NewTx(db, 1, w.workspace), rand.NewChaCha8([32]byte{7}))
 	w.buffer.indexFew = 1 // tests have few issues
 	w.tails = NewTails(1 << 20)
+	w.segments = storage.NewSegmentCache(1<<20, SegmentTable)
 	w.buffer.Remember(w.tails)
 	t.Cleanup(func() { _ = w.buffer.Close() })
 	w.ann = Caller{Principal: Principal{Type: ActorUser, ID: "ann", Permissions: permissionWords["admin"]}, Role: RoleOwner, Level: Admin}
@@ -132,13 +134,14 @@ func (w *issueFixture) run(who *Caller, op *Op, in any) Reply {
 // ask runs a query.
 func (w *issueFixture) ask(who *Caller, op *Op, in any) (Reply, error) {
 	w.Helper()
-	snap := w.db.NewSnapshot()
+	moment, snap := w.segments.Now(), w.db.NewSnapshot()
 	defer func() {
 		if err := snap.Close(); err != nil {
 			w.Error(err)
 		}
 	}()
 	v := NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil)
+	v.RecallSegments(moment)
 	v.Remember(w.tails)
 	return op.RunQuery(v, in)
 }

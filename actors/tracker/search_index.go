@@ -37,6 +37,9 @@ var searchIndex = storage.Segments{
 	Measure: func(b byte) uint64 { return uint64(math.Round(lengthOf(b))) },
 }
 
+// SegmentTable is the table of the segments of search indexes.
+const SegmentTable = searchSegments
+
 func wordKey(k storage.Key, word []byte) storage.Key { return append(append(k, word...), 0) }
 
 func titleKey(k storage.Key, hash uint64) storage.Key { return k.U64(hash) }

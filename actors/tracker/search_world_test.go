@@ -94,6 +94,7 @@ func (w *issueFixture) indexAnew() {
 		return Reply{}, err
 	}), &None{})
 	w.buffer.Discard()
+	w.segments = storage.NewSegmentCache(1<<20, SegmentTable) // the store would drop what it kept
 	w.indexAll()
 }
 

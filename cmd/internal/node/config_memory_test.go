@@ -8,7 +8,7 @@ import (
 func TestConfig_Memory(t *testing.T) {
 	t.Parallel()
 	c := sane()
-	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte || c.deliveryBytes() != 30*mebibyte || c.GCPercent() != 75 {
+	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 130*mebibyte || c.segmentBytes() != 30*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte || c.deliveryBytes() != 30*mebibyte || c.GCPercent() != 75 {
 		t.Errorf("by default %d for Go, %d for caches, %v", c.GoMemory(), c.cacheBytes(), err)
 	}
 	c.Memory = 16 << 30
@@ -33,6 +33,8 @@ func TestMetrics_Memory(t *testing.T) {
 		`switchyard_block_cache_lookups_total{result="hit"} `, `switchyard_block_cache_lookups_total{result="miss"} `,
 		"switchyard_record_cache_bytes ",
 		`switchyard_record_cache_lookups_total{result="hit"} `, `switchyard_record_cache_lookups_total{result="miss"} `,
+		"switchyard_segment_cache_bytes ",
+		`switchyard_segment_cache_lookups_total{result="hit"} `, `switchyard_segment_cache_lookups_total{result="miss"} `,
 		`switchyard_memtable_bytes{instance="raft"} `, `switchyard_memtable_bytes{instance="state"} `,
 		`switchyard_open_table_bytes{instance="raft"} `, `switchyard_open_table_bytes{instance="state"} `,
 		`switchyard_search_tail_bytes{kind="titles"} `, `switchyard_search_tail_bytes{kind="words"} `, `switchyard_search_tail_bytes{kind="columns"} `, `switchyard_search_tail_bytes{kind="terms"} `,

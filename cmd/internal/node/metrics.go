@@ -34,6 +34,8 @@ type shardCollector struct {
 
 	records       *prometheus.Desc
 	recordLookups *prometheus.Desc
+	rows          *prometheus.Desc
+	rowLookups    *prometheus.Desc
 	tails         *prometheus.Desc
 }
 
@@ -66,6 +68,8 @@ func (n *Node) collector() prometheus.Collector {
 
 		records:       prometheus.NewDesc("switchyard_record_cache_bytes", "Bytes of copies of records that are read often.", nil, nil),
 		recordLookups: prometheus.NewDesc("switchyard_record_cache_lookups_total", "Look-ups in the cache of records, by result: hit or miss.", []string{"result"}, nil),
+		rows:          prometheus.NewDesc("switchyard_segment_cache_bytes", "Bytes of rows of search indexes that are read often.", nil, nil),
+		rowLookups:    prometheus.NewDesc("switchyard_segment_cache_lookups_total", "Look-ups in the cache of rows of search indexes, by result: hit or miss.", []string{"result"}, nil),
 		tails:         prometheus.NewDesc("switchyard_search_tail_bytes", "Bytes kept in memory for search indexes, by kind: titles and words of issues that are in no index yet, columns of the titles that are, blocks of the lists of their terms.", []string{"kind"}, nil),
 	}
 }
@@ -74,7 +78,7 @@ func (n *Node) collector() prometheus.Collector {
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.leads, c.term, c.applied, c.failed, c.stuck, c.noRoom, c.differ, c.compare, c.disk, c.full, c.free, c.reserve, c.format, c.slowed,
-		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
+		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.rows, c.rowLookups, c.tails,
 	} {
 		ch <- d
 	}
@@ -150,6 +154,10 @@ func (c *shardCollector) collectMemory(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.records, prometheus.GaugeValue, float64(records.Bytes))
 	ch <- prometheus.MustNewConstMetric(c.recordLookups, prometheus.CounterValue, float64(records.Hits), "hit")
 	ch <- prometheus.MustNewConstMetric(c.recordLookups, prometheus.CounterValue, float64(records.Misses), "miss")
+	rows := c.n.store.Segments().Use()
+	ch <- prometheus.MustNewConstMetric(c.rows, prometheus.GaugeValue, float64(rows.Bytes))
+	ch <- prometheus.MustNewConstMetric(c.rowLookups, prometheus.CounterValue, float64(rows.Hits), "hit")
+	ch <- prometheus.MustNewConstMetric(c.rowLookups, prometheus.CounterValue, float64(rows.Misses), "miss")
 	for name, instance := range map[string]storage.InstanceMemory{"raft": use.Raft, "state": use.State} {
 		ch <- prometheus.MustNewConstMetric(c.memTables, prometheus.GaugeValue, float64(instance.MemTables), name)
 		ch <- prometheus.MustNewConstMetric(c.openFiles, prometheus.GaugeValue, float64(instance.OpenFiles), name)
