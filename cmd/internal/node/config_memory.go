@@ -7,8 +7,8 @@ import (
 
 // The node's memory is divided as follows. codeMemory is for pages of the program's
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
-// it is for the block cache and the memtables, but for a sixteenth for rows of search indexes that
-// are read often, a sixteenth for copies of such records, a tenth at most for search indexes, a twelfth at most for the sets that filter
+// it is for the block cache and the memtables, a sixteenth for copies of records that are
+// read often, a sixteenth for such rows of search indexes, a tenth at most for search indexes, a twelfth at most for the sets that filter
 // lists, an eighth for large changes, a sixteenth at most for webhook deliveries in flight, and the rest
 // for requests in progress, the state of workspaces and shards, and garbage. With less for garbage the collector runs too often.
 const (
@@ -49,9 +49,8 @@ func (c Config) GCPercent() int {
 	return 100
 }
 
-// cacheBytes is the memory of the block cache and the memtables. The rows in the cache of segments would be in that
-// one otherwise, with more beside them that is not needed.
-func (c Config) cacheBytes() int64 { return c.GoMemory()/3 - c.segmentBytes() }
+// cacheBytes is the memory of the block cache and the memtables.
+func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }
 
 // recordBytes is the memory of the cache of records.
 func (c Config) recordBytes() int64 { return c.GoMemory() / 16 }

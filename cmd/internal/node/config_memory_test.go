@@ -8,7 +8,7 @@ import (
 func TestConfig_Memory(t *testing.T) {
 	t.Parallel()
 	c := sane()
-	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 130*mebibyte || c.segmentBytes() != 30*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte || c.deliveryBytes() != 30*mebibyte || c.GCPercent() != 75 {
+	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte || c.segmentBytes() != 30*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte || c.deliveryBytes() != 30*mebibyte || c.GCPercent() != 75 {
 		t.Errorf("by default %d for Go, %d for caches, %v", c.GoMemory(), c.cacheBytes(), err)
 	}
 	c.Memory = 16 << 30
