@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"slices"
 	"time"
 
 	"switchyard/cluster/membership"
@@ -29,7 +28,7 @@ func (h *hangingDisks) update(members []placement.Member, reports map[string][]p
 		groups, answers := reports[m.Name]
 		found, known := h.last[m.Name]
 		switch {
-		case slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Stuck }), known && !answers && !isDown(m.State):
+		case isStuck(groups), known && !answers && !isDown(m.State):
 			last[m.Name] = now
 		case known && answers && now.Sub(found) < hangRest:
 			last[m.Name] = found

@@ -40,7 +40,7 @@ type simNode struct {
 	name  string
 	hosts map[storage.Shard]bool
 	// noRoom has it report a full disk.
-	noRoom bool
+	noRoom atomic.Bool
 	stuck  atomic.Bool // it reports that its disk hangs
 }
 
@@ -116,7 +116,7 @@ func (n *simNode) report() []placement.GroupReport {
 	return reports
 }
 
-func (n *simNode) full() bool { return n.noRoom || n.stuck.Load() }
+func (n *simNode) full() bool { return n.noRoom.Load() || n.stuck.Load() }
 
 func (n *simNode) has(shard storage.Shard) bool {
 	n.w.mu.Lock()
@@ -180,6 +180,13 @@ func (w *simCluster) holders() (counts []int, learning bool) {
 		learning = learning || len(g.nonVoters) > 0
 	}
 	return counts, learning
+}
+
+// change changes the cluster while nothing else does.
+func (w *simCluster) change(edit func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	edit()
 }
 
 // held returns the number of shards of which a node has a voter.

@@ -105,7 +105,7 @@ func TestRebalancer_AFullNodeWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSimCluster(3, "a", "b", "c", "d")
-		w.nodes["b"].noRoom = true
+		w.nodes["b"].noRoom.Store(true)
 		var out bytes.Buffer
 		m := w.rebalancer(&out)
 		m.gained()
@@ -190,6 +190,30 @@ func TestRebalancer_ADiskThatHangsAgainAndAgain(t *testing.T) {
 	})
 }
 
+// The replicas of a node whose disk is full don't wait because it has hung, too.
+func TestRebalancer_AFullDiskThatHasHung(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimCluster(3, "a", "b", "c", "d")
+		m := w.rebalancer(&bytes.Buffer{})
+		m.gained()
+		time.Sleep(time.Minute)
+		w.nodes["b"].stuck.Store(true)
+		time.Sleep(10 * time.Second)
+		w.nodes["b"].noRoom.Store(true)
+		time.Sleep(10 * time.Second)
+		if w.held("b") == 0 {
+			t.Error("its replicas are gone while its disk hangs")
+		}
+		w.nodes["b"].stuck.Store(false)
+		time.Sleep(hangRest / 2)
+		m.close()
+		if held := w.held("b"); held != 0 {
+			t.Errorf("it holds %d shards although its disk is full", held)
+		}
+	})
+}
+
 // A node whose disk hangs may be late with a report. Its replicas are made anew all the same. When it dies, they
 // wait for it as for any dead node.
 func TestRebalancer_ADiskThatHangsAndLateReports(t *testing.T) {
@@ -199,31 +223,26 @@ func TestRebalancer_ADiskThatHangsAndLateReports(t *testing.T) {
 		m := w.rebalancer(&bytes.Buffer{})
 		m.gained()
 		time.Sleep(time.Minute)
-		change := func(edit func()) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			edit()
-		}
 		w.nodes["b"].stuck.Store(true)
 		for range 2 {
 			time.Sleep(2*time.Minute - 3*time.Second)
-			change(func() { w.fail["b"] = context.DeadlineExceeded })
+			w.change(func() { w.fail["b"] = context.DeadlineExceeded })
 			time.Sleep(3 * time.Second)
-			change(func() { w.fail["b"] = nil })
+			w.change(func() { w.fail["b"] = nil })
 		}
-		change(func() {
+		w.change(func() {
 			w.known.members[1].State, w.known.members[1].DeadSince = membership.NodeDead, time.Now()
 		})
 		time.Sleep(4 * time.Minute)
 		if held := w.held("b"); held == 0 {
 			t.Error("the replicas of a node that died are gone too soon")
 		}
-		change(func() { w.known.members[1].State, w.known.members[1].DeadSince = membership.NodeAlive, time.Time{} })
+		w.change(func() { w.known.members[1].State, w.known.members[1].DeadSince = membership.NodeAlive, time.Time{} })
 		for range 4 {
 			time.Sleep(2 * time.Minute)
-			change(func() { w.fail["b"] = context.DeadlineExceeded })
+			w.change(func() { w.fail["b"] = context.DeadlineExceeded })
 			time.Sleep(3 * time.Second)
-			change(func() { w.fail["b"] = nil })
+			w.change(func() { w.fail["b"] = nil })
 		}
 		m.close()
 		if held := w.held("b"); held != 0 {

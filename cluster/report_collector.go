@@ -46,7 +46,8 @@ type reportCollector struct {
 }
 
 // collect returns the reports of the members that answered, and those of them that should lead nothing
-// and take no replicas. Members that gossip shows as dead are not asked: a paused one would use up the
+// and take no replicas, for another reason than that their disks hang. While a disk hangs, other reasons are
+// not known. Members that gossip shows as dead are not asked: a paused one would use up the
 // whole time-out each time.
 func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) (found map[string][]placement.GroupReport, full map[string]bool) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
@@ -71,14 +72,19 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			full[m.Name] = answer.full()
 			found[m.Name] = inRange(answer.Groups, r.shards)
+			full[m.Name] = answer.full() && !isStuck(found[m.Name])
 		})
 	}
 	own := answerReport(g.own)
 	asked.Wait()
-	found[g.self], full[g.self] = own.Groups, own.full()
+	found[g.self], full[g.self] = own.Groups, own.full() && !isStuck(own.Groups)
 	return found, full
+}
+
+// isStuck reports whether the disk of the node with these reports hangs.
+func isStuck(groups []placement.GroupReport) bool {
+	return slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Stuck })
 }
 
 // markNodes returns the members, of which those that should lead nothing and take no replicas are marked: other
@@ -87,12 +93,8 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 func markNodes(members []placement.Member, full, hang, hangLong map[string]bool) []placement.Member {
 	out := slices.Clone(members)
 	for i := range out {
-		switch m := &out[i]; {
-		case hang[m.Name] && !hangLong[m.Name]:
-			m.Stuck = true
-		case full[m.Name] || hang[m.Name]:
-			m.Full = true
-		}
+		m := &out[i]
+		m.Stuck, m.Full = hang[m.Name], full[m.Name] || hangLong[m.Name]
 	}
 	return out
 }

@@ -73,7 +73,7 @@ func TestStatus_OfAFullNodeWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	w := newSimCluster(1, "a", "b", "c", "d")
 	w.spread("a", "b", "c")
-	w.nodes["d"].noRoom = true
+	w.nodes["d"].noRoom.Store(true)
 	w.known.members[2].Draining = true
 	top := w.statusCollector("a").status(t.Context())
 	if d := statusOf(top, "d"); d.State != membership.NodeAlive || !strings.Contains(d.Note, "should lead nothing") {

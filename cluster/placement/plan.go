@@ -56,8 +56,8 @@ type Member struct {
 	State     membership.NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool
 	Leaving   bool // it is about to stop
-	Stuck     bool // its disk hangs, and has not done so for long
-	Full      bool // it should lead nothing and take no replicas
+	Stuck     bool // its disk hangs, or has done so a moment ago
+	Full      bool // it should lead nothing and keep no replicas, as one whose disk is full or has hung for long
 	Removed   bool
 	Released  bool      // removed, and no group counts it any more
 	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
@@ -268,7 +268,8 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 
 // successor returns the next leader of the shard: the voter with the fewest leaderships among those
 // that are caught up and allowed to lead. A draining voter is better than a removed one, and
-// any voter better than a failed one. Of those of one rank, one whose disk has room for changes is better.
+// any voter better than a failed one. One whose disk has hung a moment ago, or that is about to stop, is worse than one
+// that drains. Of those of one rank, one whose disk has room for changes is better.
 // A voter whose disk hangs can't take over, since it has to write its vote. It returns "" if there is none.
 func (p *planner) successor(s *placedShard) string {
 	worst := rankAvailable
@@ -278,16 +279,17 @@ func (p *planner) successor(s *placedShard) string {
 	if s.Failed != "" {
 		worst = rankRemoved
 	}
-	best := ""
-	for _, name := range s.Voters {
+	able := slices.DeleteFunc(slices.Clone(s.Voters), func(name string) bool {
 		n := p.nodes[name]
-		if name == s.leader || n.rank > worst || n.hosts[s.Shard].Stuck || !p.caughtUp(s, name) || s.Failed == "" && !slices.Contains(s.target, name) {
-			continue
-		}
-		if best == "" || cmp.Or(cmp.Compare(n.rank, p.nodes[best].rank), cmp.Compare(boolInt(!p.acknowledges(s, name)), boolInt(!p.acknowledges(s, best))),
-			cmp.Compare(n.leads, p.nodes[best].leads), cmp.Compare(name, best)) < 0 {
-			best = name
-		}
+		return name == s.leader || n.rank > worst || n.hosts[s.Shard].Stuck || !p.caughtUp(s, name) || s.Failed == "" && !slices.Contains(s.target, name)
+	})
+	if len(able) == 0 {
+		return ""
 	}
-	return best
+	return slices.MinFunc(able, func(a, b string) int {
+		x, y := p.nodes[a], p.nodes[b]
+		return cmp.Or(cmp.Compare(boolInt(x.Removed), boolInt(y.Removed)), cmp.Compare(boolInt(x.Stuck || x.Leaving), boolInt(y.Stuck || y.Leaving)),
+			cmp.Compare(x.rank, y.rank), cmp.Compare(boolInt(!p.acknowledges(s, a)), boolInt(!p.acknowledges(s, b))),
+			cmp.Compare(x.leads, y.leads), cmp.Compare(a, b))
+	})
 }

@@ -131,10 +131,10 @@ func (p *planner) nonVoterReason(name string) string {
 		return "died before it had caught up"
 	case n.Draining:
 		return "drains"
-	case n.Full:
-		return "is on a node that should take none"
 	case n.Stuck:
 		return "is on a disk that hangs"
+	case n.Full:
+		return "is on a node that should take none"
 	}
 	return "is not needed any more"
 }
@@ -162,10 +162,13 @@ func (p *planner) voterReason(name string) string {
 	case rankDead:
 		return name + ", which has been dead for too long"
 	case rankDraining:
-		if !p.nodes[name].Draining {
-			return name + ", which should lead nothing"
+		switch {
+		case p.nodes[name].Draining:
+			return name + ", which drains"
+		case p.nodes[name].Stuck:
+			return name + ", whose disk hangs"
 		}
-		return name + ", which drains"
+		return name + ", which should lead nothing"
 	case rankUnreachable:
 		switch {
 		case p.nodes[name].Leaving:
@@ -183,7 +186,7 @@ func (p *planner) shrink(s *placedShard, surplus []string) {
 	surplus = slices.Clone(surplus)
 	slices.SortFunc(surplus, func(a, b string) int {
 		x, y := p.nodes[a], p.nodes[b]
-		return cmp.Or(cmp.Compare(boolInt(x.reported), boolInt(y.reported)), cmp.Compare(y.rank, x.rank),
+		return cmp.Or(cmp.Compare(boolInt(x.reported), boolInt(y.reported)), cmp.Compare(boolInt(y.Stuck), boolInt(x.Stuck)), cmp.Compare(y.rank, x.rank),
 			cmp.Compare(boolInt(a == s.leader), boolInt(b == s.leader)), cmp.Compare(a, b))
 	})
 	for _, name := range surplus {

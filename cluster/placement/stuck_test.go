@@ -88,6 +88,45 @@ func TestPlan_Stuck(t *testing.T) {
 			shard 0 a* b >c
 			shard 1 a* b! >c`, `
 			0: transfer b: a, which was removed`},
+		{"a node that drains is a better leader than one whose disk has hung a moment ago, or that stops", `
+			three
+			node a removed
+			node b draining
+			node c stuck
+			node d leaving
+			shard 0 a* b c
+			shard 1 a* b d
+			shard 2 a* b! c`, `
+			0: transfer b: a, which was removed
+			1: transfer b: a, which was removed
+			2: transfer c: a, which was removed`},
+		{"others replace it when it has hung for long", `
+			three
+			node a
+			node b
+			node c stuck full
+			node d
+			shard 0 a* b >c
+			shard 1 a b* ~c d`, `
+			1: remove c: a non-voter that is on a disk that hangs
+			0: add d: it replaces c, whose disk hangs`},
+		{"of two nodes that should go that one goes whose disk hangs", `
+			three
+			node a
+			node b stuck full
+			node c draining
+			node d
+			shard 0 a* >b c d`, `
+			0: remove b: the shard does not need b, whose disk hangs`},
+		{"also if others take over from both", `
+			three
+			node a
+			node b draining
+			node c stuck full
+			node d
+			node e
+			shard 0 a* b >c d`, `
+			0: remove c: the shard does not need c, whose disk hangs`},
 	})
 }
 

@@ -82,7 +82,7 @@ func (p *planner) target(s *placedShard) []string {
 		return standing != rankDraining && standing != rankDead
 	})
 	slices.SortFunc(stay, func(a, b string) int {
-		return cmp.Or(cmp.Compare(p.nodes[a].rank, p.nodes[b].rank),
+		return cmp.Or(cmp.Compare(p.nodes[a].rank, p.nodes[b].rank), cmp.Compare(boolInt(p.nodes[a].Stuck), boolInt(p.nodes[b].Stuck)),
 			cmp.Compare(boolInt(p.nodes[b].reported), boolInt(p.nodes[a].reported)),
 			cmp.Compare(boolInt(b == s.leader), boolInt(a == s.leader)), cmp.Compare(a, b))
 	})
