@@ -1,15 +1,12 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"switchyard/cluster/membership"
 	"switchyard/cluster/placement"
 )
-
-// hangRest is how long the disk of a node must have worked before the node is taken for one whose disk does. Each
-// further time that it hangs would stop the shards that it had been given to lead for some seconds.
-const hangRest = 30 * time.Second
 
 // hangingDisks knows, from one round to the next, the nodes whose disks hang. Its zero value is ready for use.
 type hangingDisks struct {
@@ -17,28 +14,40 @@ type hangingDisks struct {
 	ages placement.Ages[string]
 }
 
-// update takes the reports of a round, and returns the nodes whose disks hang or have done so within hangRest,
-// and those of them that have been among these for long. If the report of one of them is missing, its disk hangs
-// still: a report that comes too late must not begin the time anew. A dead node is none of them, since its time
-// begins when it dies.
+// update takes the reports of a round, and returns the nodes whose disks hang or have done so within
+// placement.HangRest, and those of them that have been among these for long. A node knows itself when its disk has
+// hung, also if no round has seen it. If the report of one of them is missing, its disk hangs still: a report that
+// comes too late must not begin the time anew. A dead node is none of them, since its time begins when it dies. When
+// it is back soon, its disk is as it was.
 func (h *hangingDisks) update(members []placement.Member, reports map[string][]placement.GroupReport, now time.Time, long time.Duration) (hang, hangLong map[string]bool) {
 	last := map[string]time.Time{}
 	hang = map[string]bool{}
 	for _, m := range members {
 		groups, answers := reports[m.Name]
 		found, known := h.last[m.Name]
+		down := !answers && isDown(m.State)
 		switch {
-		case isStuck(groups), known && !answers && !isDown(m.State):
-			last[m.Name] = now
-		case known && answers && now.Sub(found) < hangRest:
-			last[m.Name] = found
+		case isStuck(groups), known && !answers && !down:
+			found = now
+		case known && now.Sub(found) < placement.HangRest:
+		case hasHung(groups):
+			hang[m.Name] = true
+			continue
 		default:
 			continue
 		}
-		hang[m.Name] = true
+		last[m.Name] = found
+		if !down {
+			hang[m.Name] = true
+		}
 	}
 	h.last = last
 	return hang, h.ages.Update(hang, now, long)
+}
+
+// hasHung reports whether the disk of the node with these reports has hung a moment ago.
+func hasHung(groups []placement.GroupReport) bool {
+	return slices.ContainsFunc(groups, func(r placement.GroupReport) bool { return r.Hung })
 }
 
 func isDown(state membership.NodeState) bool {

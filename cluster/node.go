@@ -58,6 +58,7 @@ type Node struct {
 	serveCall     atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
 	failed        chan error    // capacity 1
 	keptLogs      chan struct{} // capacity 1
+	diskHungAt    atomic.Int64  // when the disk was last found hanging, in nanoseconds; 0: never
 
 	closing sync.Once
 	closed  error

@@ -42,6 +42,7 @@ type simNode struct {
 	// noRoom has it report a full disk.
 	noRoom atomic.Bool
 	stuck  atomic.Bool // it reports that its disk hangs
+	hung   atomic.Bool // it reports that its disk has hung a moment ago
 }
 
 func newSimCluster(shards int, names ...string) *simCluster {
@@ -101,7 +102,7 @@ func (n *simNode) report() []placement.GroupReport {
 		if !n.hosts[storage.Shard(id)] {
 			continue
 		}
-		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7, Full: n.full(), Stuck: n.stuck.Load()}
+		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7, Full: n.full(), Stuck: n.stuck.Load(), Hung: n.hung.Load()}
 		r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
 		if g.leader == n.name {
 			r.Leads, r.Epoch, r.Applied = true, g.term, 9

@@ -180,7 +180,7 @@ func TestRebalancer_ADiskThatHangsAgainAndAgain(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			w.nodes["b"].stuck.Store(false)
-			time.Sleep(hangRest - 10*time.Second)
+			time.Sleep(placement.HangRest - 10*time.Second)
 		}
 		m.close()
 		// 40 seconds for each, and five minutes until the replicas are made anew.
@@ -188,6 +188,57 @@ func TestRebalancer_ADiskThatHangsAgainAndAgain(t *testing.T) {
 			t.Errorf("it was given %d leaderships, and held %d shards for %d hangs", given, before, hangs)
 		}
 	})
+}
+
+// A node is given no leadership soon after its disk has hung, also if nobody asked it for a report meanwhile, or
+// if the process has ended since and begun anew.
+func TestRebalancer_ADiskThatHasHung(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]func(w *simCluster){
+		"nobody has seen it": func(w *simCluster) {
+			w.nodes["b"].hung.Store(true)
+			time.Sleep(time.Minute)
+			w.nodes["b"].hung.Store(false)
+		},
+		"the process began anew": func(w *simCluster) {
+			w.nodes["b"].stuck.Store(true)
+			time.Sleep(10 * time.Second)
+			w.change(func() { w.known.members[1].State = membership.NodeDead })
+			w.nodes["b"].stuck.Store(false)
+			time.Sleep(5 * time.Second)
+			w.change(func() { w.known.members[1].State = membership.NodeAlive })
+			time.Sleep(placement.HangRest - 10*time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newSimCluster(3, "a", "b", "c")
+				w.spread("a", "b", "c")
+				m := w.rebalancer(&bytes.Buffer{})
+				leads := func() (shards int) {
+					w.change(func() {
+						for _, g := range w.groups {
+							if g.leader == "b" {
+								shards++
+							}
+						}
+					})
+					return shards
+				}
+				m.gained()
+				after(w)
+				if given := leads(); given > 0 {
+					t.Errorf("it was given %d leaderships", given)
+				}
+				time.Sleep(time.Minute)
+				m.close()
+				if leads() == 0 {
+					t.Error("it was never given a leadership")
+				}
+			})
+		})
+	}
 }
 
 // The replicas of a node whose disk is full don't wait because it has hung, too.
@@ -206,7 +257,7 @@ func TestRebalancer_AFullDiskThatHasHung(t *testing.T) {
 			t.Error("its replicas are gone while its disk hangs")
 		}
 		w.nodes["b"].stuck.Store(false)
-		time.Sleep(hangRest / 2)
+		time.Sleep(placement.HangRest / 2)
 		m.close()
 		if held := w.held("b"); held != 0 {
 			t.Errorf("it holds %d shards although its disk is full", held)

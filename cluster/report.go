@@ -36,9 +36,10 @@ func (n *Node) full() bool {
 func (n *Node) report() []placement.GroupReport {
 	var reports []placement.GroupReport
 	full, stuck := n.full(), n.diskHangs()
+	hung := !stuck && n.diskHasHung()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
-			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full, Stuck: stuck}
+			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full, Stuck: stuck, Hung: hung}
 			if failed := g.failed.Load(); failed != nil {
 				r.Starting, r.Failed = false, (*failed).Error()
 			}
@@ -46,14 +47,14 @@ func (n *Node) report() []placement.GroupReport {
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
-			r.Full, r.Stuck, r.NoRoom = full, stuck, g.room.none()
+			r.Full, r.Stuck, r.Hung, r.NoRoom = full, stuck, hung, g.room.none()
 			r.Differing = n.Differing(g.shard)
 			reports = append(reports, r)
 		}
 	}
 	for i := range n.reopening {
 		if n.reopening[i].Load() {
-			reports = append(reports, placement.GroupReport{Shard: storage.Shard(i), Starting: true, Full: full, Stuck: stuck})
+			reports = append(reports, placement.GroupReport{Shard: storage.Shard(i), Starting: true, Full: full, Stuck: stuck, Hung: hung})
 		}
 	}
 	return reports

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"switchyard/cluster/placement"
 )
 
 // A leader whose disk takes no more writes goes on sending heartbeats, which Raft does on
@@ -85,14 +87,22 @@ func (g *group) silence(silent bool) {
 	}
 }
 
-// diskHangs reports whether writes of some replica have waited for this node's disk for stuckAfter.
+// diskHangs reports whether writes of some replica have waited for this node's disk for stuckAfter. The leader
+// watchdog asks each time it wakes up, so that diskHasHung knows of each time.
 func (n *Node) diskHangs() bool {
 	for i := range n.groups {
 		if g := n.groups[i].Load(); g != nil && g.up.Load() && g.diskHangs() {
+			n.diskHungAt.Store(max(n.tuning.clock(), 1))
 			return true
 		}
 	}
 	return false
+}
+
+// diskHasHung reports whether the disk has hung within placement.HangRest, since this process began.
+func (n *Node) diskHasHung() bool {
+	at := n.diskHungAt.Load()
+	return at != 0 && n.tuning.clock()-at < int64(placement.HangRest)
 }
 
 func (g *group) diskHangs() bool { return g.stuck.Load() || g.log.Waits() >= stuckAfter }

@@ -140,6 +140,11 @@ func TestStuck_LogOfAFollower(t *testing.T) {
 	}
 	resume()
 	testkit.Eventually(t, "the node may lead again", func() bool { return !a.full() })
+	for _, r := range a.report() {
+		if r.Stuck || !r.Hung {
+			t.Errorf("after that the replica of shard %d says stuck %t, hung %t", r.Shard, r.Stuck, r.Hung)
+		}
+	}
 	testkit.Eventually(t, "it follows", func() bool { return a.has(t, 1, "after") })
 }
 

@@ -1,6 +1,14 @@
 package placement
 
-import "switchyard/storage"
+import (
+	"time"
+
+	"switchyard/storage"
+)
+
+// HangRest is how long the disk of a node must have worked before the node is taken for one whose disk does. Each
+// further time that it hangs would stop the shards that it had been given to lead for some seconds.
+const HangRest = 30 * time.Second
 
 // GroupReport describes a group as seen by a node with a replica of it. Only the leader's report is
 // authoritative about the members.
@@ -21,6 +29,9 @@ type GroupReport struct {
 	NoRoom bool `json:"noRoom,omitempty"`
 	// Stuck is set while writes to the disk of the node hang. Versions before this field leave it out.
 	Stuck bool `json:"stuck,omitempty"`
+	// Hung is set while the disk of the node works, but has hung within HangRest. Versions before this field
+	// leave it out.
+	Hung bool `json:"hung,omitempty"`
 	// Changing is set on a leader that has a change of the members in its log which is not committed
 	// yet: Voters and NonVoters may still become again what they were. Versions before this field
 	// leave it out.

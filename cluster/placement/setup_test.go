@@ -19,7 +19,8 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
 //	                               ^c has caught up, ?c is not hosted, @d orphan,
 //	                               %c a voter not hosted, #c failed, -c has no room,
-//	                               >c is on a disk that hangs, =c should not lead;
+//	                               >c is on a disk that hangs, <c on one that has hung a moment
+//	                               ago, =c should not lead;
 //	                               changing: the members are not committed;
 //	                               small: it has few entries
 //	lingering                      orphans were seen long enough
@@ -86,7 +87,7 @@ func parseCluster(t *testing.T, text string) State {
 
 func placeShard(state State, shard storage.Shard, words []string) {
 	lead := GroupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
-	hosts, failed, noRoom, stuck, full := []string{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	hosts, failed, noRoom, stuck, full, hung := []string{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, word := range words {
 		if word == "changing" {
 			lead.Changing = true
@@ -96,12 +97,12 @@ func placeShard(state State, shard storage.Shard, words []string) {
 			lead.Last = smallLast
 			continue
 		}
-		name := strings.Trim(word, "*!~^?@%#->=")
+		name := strings.Trim(word, "*!~^?@%#-><=")
 		if !strings.ContainsAny(word, "?%") {
 			hosts = append(hosts, name)
 		}
 		failed[name], noRoom[name], stuck[name] = strings.Contains(word, "#"), strings.Contains(word, "-"), strings.Contains(word, ">")
-		full[name] = strings.Contains(word, "=")
+		full[name], hung[name] = strings.Contains(word, "="), strings.Contains(word, "<")
 		switch {
 		case strings.Contains(word, "@"):
 		case strings.ContainsAny(word, "~^?"):
@@ -126,7 +127,7 @@ func placeShard(state State, shard storage.Shard, words []string) {
 		if failed[name] {
 			own.Failed = "bad"
 		}
-		own.NoRoom, own.Stuck, own.Full = noRoom[name], stuck[name], full[name]
+		own.NoRoom, own.Stuck, own.Full, own.Hung = noRoom[name], stuck[name], full[name], hung[name]
 		state.Reports[name] = append(state.Reports[name], own)
 	}
 }

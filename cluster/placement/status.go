@@ -116,6 +116,8 @@ func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.
 		status.Note = noteStuck
 	case some(func(r GroupReport) bool { return r.NoRoom }):
 		status.Note = noteNoRoom
+	case some(func(r GroupReport) bool { return r.Hung }) && !m.Full:
+		status.Note = noteHung
 	case m.Full, some(func(r GroupReport) bool { return r.Full }):
 		status.Note = noteFull
 	}
@@ -128,6 +130,7 @@ const (
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
 	noteStuck        = "should lead nothing: its disk hangs"
+	noteHung         = "gets no leaderships yet: its disk has hung less than 30 seconds ago"
 	noteNoRoom       = "its disk has no room: its replicas take no changes"
 	noteFull         = "should lead nothing: its disk is short of room or damaged, or its clock is wrong; its log says which"
 )

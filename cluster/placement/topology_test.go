@@ -56,6 +56,12 @@ func TestTopology_Members(t *testing.T) {
 			node d stuck
 			shard 0 a* b c
 			shard 1 a* b >d`, "c", topology.NodeStatus{State: membership.NodeDraining, Replicas: 1, Note: noteLeadersOnly}},
+		{"its disk has hung a moment ago", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b <c`, "c", topology.NodeStatus{State: membership.NodeAlive, Replicas: 1, Note: noteHung}},
 		{"it is empty", `
 			three
 			node a
