@@ -12,10 +12,15 @@ const LostGrace = 5 * time.Second
 // not hold, and replicas that failed. A voter is never created anew in place, because it would have
 // forgotten its votes: its group removes it, and adds it as an empty member then.
 func Lost(state State) map[Replica]bool {
+	return state.replicas((*planner).lostMembers)
+}
+
+// replicas returns the replicas of all shards that a function finds in what was reported.
+func (state State) replicas(find func(*planner, *placedShard) []string) map[Replica]bool {
 	p := newPlanner(State{Shards: state.Shards, Members: state.Members, Reports: state.Reports}, time.Time{})
 	found := map[Replica]bool{}
 	for _, s := range p.shards {
-		for _, name := range p.lostMembers(s) {
+		for _, name := range find(p, s) {
 			found[Replica{s.Shard, name}] = true
 		}
 	}

@@ -9,14 +9,7 @@ import (
 // to add: a member that was removed while its node was away does not learn of it otherwise. A
 // deposed leader may not know yet that it is deposed, so only an orphan of some age is dropped.
 func Orphans(state State) map[Replica]bool {
-	p := newPlanner(State{Shards: state.Shards, Members: state.Members, Reports: state.Reports}, time.Time{})
-	found := map[Replica]bool{}
-	for _, s := range p.shards {
-		for _, name := range p.orphansOf(s) {
-			found[Replica{s.Shard, name}] = true
-		}
-	}
-	return found
+	return state.replicas((*planner).orphansOf)
 }
 
 // orphansOf returns the nodes that hold the shard without being members of its group.
