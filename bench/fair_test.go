@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,11 +71,7 @@ func TestFair_ShowsEveryFlood(t *testing.T) {
 	base, _ := fakeNode(t, false)
 	cfg := quick(t, base)
 	cfg.Scenarios, cfg.Connections = []string{fairName}, []int{2}
-	empty := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(empty.Close)
-	cfg.StartEmpty = func(context.Context) (*Process, error) {
-		return &Process{URL: empty.URL, Stop: func() error { return nil }}, nil
-	}
+	cfg.StartEmpty = fakeEmpty(t)
 	report, err := Run(t.Context(), cfg, io.Discard)
 	if err != nil || report.Err() != nil {
 		t.Fatalf("%v, %v", err, report.Err())

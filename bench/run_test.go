@@ -154,6 +154,15 @@ func fakeSessions(t *testing.T, mux *http.ServeMux) {
 	})
 }
 
+// fakeEmpty returns a StartEmpty that starts an empty handler in this process.
+func fakeEmpty(t *testing.T) func(context.Context) (*Process, error) {
+	return func(context.Context) (*Process, error) {
+		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(s.Close)
+		return &Process{URL: s.URL, Stop: func() error { return nil }}, nil
+	}
+}
+
 func quick(t *testing.T, base string) Config {
 	cfg := defaultConfig()
 	cfg.URL, cfg.MetricsURL, cfg.Token = base, base+"/metrics", "operator"
@@ -245,9 +254,10 @@ func TestRun_StartsAndStopsItsServers(t *testing.T) {
 		}
 		return process(base), nil
 	}
-	empty := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(empty.Close)
-	cfg.StartEmpty = func(context.Context) (*Process, error) { return process(empty.URL), nil }
+	cfg.StartEmpty = func(ctx context.Context) (*Process, error) {
+		empty, err := fakeEmpty(t)(ctx)
+		return process(empty.URL), err
+	}
 	var out bytes.Buffer
 	report, err := Run(t.Context(), cfg, &out)
 	if err != nil || report.Err() != nil {

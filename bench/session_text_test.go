@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"log"
@@ -84,11 +83,7 @@ func TestScenarios_TakeAllTextFromTheGenerator(t *testing.T) {
 	t.Cleanup(s.Close)
 	cfg := quick(t, s.URL)
 	cfg.MetricsURL, cfg.Connections, cfg.Duration = base+"/metrics", []int{2}, 20*time.Millisecond
-	empty := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(empty.Close)
-	cfg.StartEmpty = func(context.Context) (*Process, error) {
-		return &Process{URL: empty.URL, Stop: func() error { return nil }}, nil
-	}
+	cfg.StartEmpty = fakeEmpty(t)
 	report, err := Run(t.Context(), cfg, io.Discard)
 	if err != nil || report.Err() != nil {
 		t.Fatalf("%v, %v", err, report.Err())
