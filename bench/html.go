@@ -90,7 +90,8 @@ func (r *Report) ratioBars() (bars []bar) {
 type row struct {
 	Name, Load, Rate, P50, P99, P999, Ratio, Target, Note string
 	Connections                                           int
-	Bad, Met                                              bool
+	Bad                                                   bool
+	Judged                                                verdict
 }
 
 func (r *Report) rows() (rows []row) {
@@ -100,7 +101,7 @@ func (r *Report) rows() (rows []row) {
 			Name: one.Scenario, Load: one.load(), Rate: thousands(one.Rate), P50: one.millis(one.P50), P99: one.millis(one.P99), P999: one.millis(one.P999),
 			Connections: one.Connections, Bad: !one.Valid(),
 		}
-		w.Target, w.Met = one.target()
+		w.Target, w.Judged = one.target()
 		if one.Nodes > 0 {
 			w.Load = fmt.Sprintf("%s, asks %s", nodesText(one.Nodes), one.way())
 		}
@@ -123,13 +124,7 @@ func (r *Report) figureLines() (lines []string) {
 	if r.comparesWrites() {
 		lines = append(lines, r.Create.String())
 	}
-	if r.ReadyMillis > 0 {
-		lines = append(lines, fmt.Sprintf("ready after %.0f ms (target: below %d)", r.ReadyMillis, readyTarget.Milliseconds()))
-	}
-	if r.IdleRSS > 0 {
-		lines = append(lines, fmt.Sprintf("memory: %d MB idle (target: below %d), %d MB after all load", r.IdleRSS>>20, idleRSSTarget>>20, r.LoadedRSS>>20))
-	}
-	return lines
+	return append(lines, r.nodeLines()...)
 }
 
 // thousands writes a number with commas.

@@ -53,13 +53,17 @@ func TestHTML_StandsAloneAndShowsEverything(t *testing.T) {
 // The line of a target that is far away stays within its bar, and a target that was missed is marked.
 func TestHTML_ShowsTargets(t *testing.T) {
 	t.Parallel()
-	bulk, open := measured("bulk", 16, 3000), measured("create", 16, 700)
+	bulk, open, get := measured("bulk", 16, 3000), measured("create", 16, 700), measured("get", 16, 900)
 	bulk.Limit, bulk.Target = "create", 5
 	open.Offered, open.P99Target = 700, 1
-	r := Report{Results: []Result{bulk, measured("create", 16, 1000), open, measured(pebbleLimit, 16, 2000)}, Create: writes{Keys: 7, Bytes: 700, Assumed: true}}
+	get.Limit, get.Target = emptyLimit, 0.6 // the limit was not measured
+	r := Report{
+		Results: []Result{bulk, measured("create", 16, 1000), open, get, measured(pebbleLimit, 16, 2000)}, Create: writes{Keys: 7, Bytes: 700, Assumed: true},
+		Figures: []Figure{{Scenario: "waiting", About: "polls wait", Value: 51, Unit: "MB", Target: 50}}, ReadyMillis: 150,
+	}
 	r.judge()
 	text := written(t, &r)
-	for _, want := range []string{`style="left: 100.0%"`, `style="width: 60.0%"`, "target 5.00 not met", `class="missed">missed: p99 &lt; 1<`, "7 keys, 700 bytes (assumed"} {
+	for _, want := range []string{`style="left: 100.0%"`, `style="width: 60.0%"`, "target 5.00 not met", `class="missed">missed: p99 &lt; 1<`, "<td>0.60<", "7 keys, 700 bytes (assumed", "51.00 MB (missed: below 50)", "150 ms (missed: below 150)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -64,9 +64,17 @@ func (f *Figure) String() string {
 	case f.Fault != "":
 		return fmt.Sprintf("%s: %s: not valid: %s", f.Scenario, f.About, f.Fault)
 	case f.Target != 0:
-		return fmt.Sprintf("%s (target: below %g)", text, f.Target)
+		return text + " " + below(f.Value, f.Target)
 	}
 	return text
+}
+
+// below returns the target that a value should stay below, and says if it was missed.
+func below(value, target float64) string {
+	if value < target {
+		return fmt.Sprintf("(target: below %g)", target)
+	}
+	return fmt.Sprintf("(missed: below %g)", target)
 }
 
 // Machine describes the hardware and software that figures depend on.
@@ -186,11 +194,20 @@ func (r *Result) addTimeline(t *timeline) {
 // plottedPercentiles are those that a result keeps the latency of, for plots.
 var plottedPercentiles = [...]float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99}
 
-// target returns the targets of a result, as the tables show them, and reports whether the result
+// verdict says whether a result met its targets.
+type verdict string
+
+const (
+	notJudged verdict = ""
+	targetMet verdict = "met"
+	missed    verdict = "missed"
+)
+
+// target returns the targets of a result, as the tables show them, and whether the result
 // meets all of them. A ratio that is not known is not judged, and neither is a result that is not valid.
-func (r *Result) target() (text string, met bool) {
+func (r *Result) target() (text string, judged verdict) {
 	var targets []string
-	met = true
+	met, known := true, r.Valid()
 	add := func(target float64, format string, reached bool) {
 		if target > 0 {
 			targets = append(targets, fmt.Sprintf(format, target))
@@ -199,15 +216,19 @@ func (r *Result) target() (text string, met bool) {
 	}
 	if r.Offered == 0 {
 		add(r.Target, "%.2f", r.Ratio == 0 || r.Ratio >= r.Target)
+		known = known && (r.Target == 0 || r.Ratio > 0)
 	}
 	add(r.RateTarget, "%.0f/s", r.Rate >= r.RateTarget)
 	add(r.P50Target, "p50 < %g", r.P50 < r.P50Target)
 	add(r.P99Target, "p99 < %g", r.P99 < r.P99Target)
 	text = strings.Join(targets, ", ")
-	if met = met || !r.Valid(); !met {
-		text = "missed: " + text
+	switch {
+	case !met && r.Valid():
+		return "missed: " + text, missed
+	case !known || text == "":
+		return text, notJudged
 	}
-	return text, met
+	return text, targetMet
 }
 
 // judge fills in the ratios of the closed results to their limits.
@@ -251,6 +272,18 @@ func (r *Report) comparesWrites() bool {
 	return slices.ContainsFunc(r.Results, func(one Result) bool { return one.Scenario == pebbleLimit })
 }
 
+// nodeLines returns what is known of the started node.
+func (r *Report) nodeLines() (lines []string) {
+	if r.ReadyMillis > 0 {
+		lines = append(lines, fmt.Sprintf("ready after %.0f ms %s", r.ReadyMillis, below(r.ReadyMillis, float64(readyTarget.Milliseconds()))))
+	}
+	if r.IdleRSS > 0 {
+		idle := r.IdleRSS >> 20
+		lines = append(lines, fmt.Sprintf("memory: %d MB idle %s, %d MB after all load", idle, below(float64(idle), idleRSSTarget>>20), r.LoadedRSS>>20))
+	}
+	return lines
+}
+
 // Print writes the report as a table.
 func (r *Report) Print(out io.Writer) error {
 	if r.Scale != nil {
@@ -284,11 +317,10 @@ func (r *Report) Print(out io.Writer) error {
 			_, err = fmt.Fprintln(out, &r.Figures[i])
 		}
 	}
-	if r.ReadyMillis > 0 && err == nil {
-		_, err = fmt.Fprintf(out, "ready after %.0f ms (target: below %d)\n", r.ReadyMillis, readyTarget.Milliseconds())
-	}
-	if r.IdleRSS > 0 && err == nil {
-		_, err = fmt.Fprintf(out, "memory: %d MB idle (target: below %d), %d MB after all load\n", r.IdleRSS>>20, idleRSSTarget>>20, r.LoadedRSS>>20)
+	for _, line := range r.nodeLines() {
+		if err == nil {
+			_, err = fmt.Fprintln(out, line)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("bench: print: %w", err)

@@ -67,6 +67,26 @@ func TestReport_MarksMissedTargets(t *testing.T) {
 	}
 }
 
+// So is a figure.
+func TestReport_MarksMissedFigures(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]Report{
+		"0.79 ms (target: below 0.8)\n":                  {Figures: []Figure{{Value: 0.79, Unit: "ms", Target: 0.8}}},
+		"0.80 ms (missed: below 0.8)\n":                  {Figures: []Figure{{Value: 0.8, Unit: "ms", Target: 0.8}}},
+		"ready after 151 ms (missed: below 150)\n":       {ReadyMillis: 151},
+		"49 MB idle (target: below 50), 0 MB after all":  {IdleRSS: 49 << 20},
+		"50 MB idle (missed: below 50), 70 MB after all": {IdleRSS: 50 << 20, LoadedRSS: 70 << 20},
+	} {
+		var out bytes.Buffer
+		if err := r.Print(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
 func TestReport_PrintAndJSON(t *testing.T) {
 	t.Parallel()
 	r := sound()
