@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"switchyard/bench"
@@ -41,22 +38,12 @@ type benchRunCmd struct {
 	HTML        string        `name:"html" help:"Write the report here as a page with plots." placeholder:"FILE"`
 }
 
-// measuring is interruptible for the commands that start nodes. They stop the nodes and remove the data also
-// when the terminal is closed, or the reader of their output has gone.
-func measuring() (context.Context, context.CancelFunc) {
-	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGPIPE}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signal.NotifyContext(context.Background(), signals...)
-}
-
 func (b benchRunCmd) Run() error {
 	if err := reportsWritable(b.JSON, b.HTML); err != nil {
 		return err
 	}
-	ctx, cancel := measuring()
-	defer cancel()
+	m := measuring()
+	defer m.end()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -66,14 +53,14 @@ func (b benchRunCmd) Run() error {
 		URL: b.URL, Nodes: b.Nodes, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
 		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Waiting: b.Waiting, Scenarios: b.Scenario, Dir: b.Dir,
 		StartNode: starter.StartNode, StartEmpty: starter.StartEmpty,
-		Progress: showProgress(), Version: version,
+		Progress: showProgress(m.to(os.Stderr)), Version: version,
 	}
 	if cfg.Token, err = rootToken(b.TokenFile); err != nil {
 		return err
 	}
-	report, err := bench.Run(ctx, cfg, os.Stdout)
+	report, err := bench.Run(m.ctx, cfg, m.to(os.Stdout))
 	if err != nil {
-		return interrupted(ctx, err)
+		return interrupted(m.ctx, err)
 	}
 	return writeReports(&report, b.JSON, b.HTML)
 }

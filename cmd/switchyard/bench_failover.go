@@ -22,17 +22,17 @@ func (b benchFailoverCmd) Run() error {
 	if err := reportsWritable(b.JSON); err != nil {
 		return err
 	}
-	ctx, cancel := measuring()
-	defer cancel()
+	m := measuring()
+	defer m.end()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	report, err := bench.RunFailover(ctx, bench.FailoverConfig{
+	report, err := bench.RunFailover(m.ctx, bench.FailoverConfig{
 		Nodes: b.Nodes, Kills: b.Kills, Workspaces: b.Workspaces, Pause: b.Pause, Shards: b.Shards, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster, Version: version,
-	}, os.Stdout)
+	}, m.to(os.Stdout))
 	if err != nil {
-		return interrupted(ctx, err)
+		return interrupted(m.ctx, err)
 	}
 	return writeReports(&report, b.JSON, "")
 }

@@ -26,9 +26,9 @@ type progressPrinter struct {
 	shown    bool          // a line stands on the terminal
 }
 
-// showProgress is the Progress of a run of this command.
-func showProgress() func(bench.Progress) {
-	p := &progressPrinter{out: os.Stderr, terminal: isatty.IsTerminal(os.Stderr.Fd())}
+// showProgress is the Progress of a run of this command, for stderr.
+func showProgress(stderr io.Writer) func(bench.Progress) {
+	p := &progressPrinter{out: stderr, terminal: isatty.IsTerminal(os.Stderr.Fd())}
 	return p.show
 }
 

@@ -25,19 +25,19 @@ func (b benchScaleCmd) Run() error {
 	if err := reportsWritable(b.JSON, b.HTML); err != nil {
 		return err
 	}
-	ctx, cancel := measuring()
-	defer cancel()
+	m := measuring()
+	defer m.end()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	report, err := bench.RunScale(ctx, bench.ScaleConfig{
+	report, err := bench.RunScale(m.ctx, bench.ScaleConfig{
 		Sizes: b.Nodes, Share: b.Share, Connections: b.Connections, Shards: b.Shards, Issues: b.Issues,
 		Warmup: b.Warmup, Duration: b.Duration, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster,
-		Progress: showProgress(), Version: version,
-	}, os.Stdout)
+		Progress: showProgress(m.to(os.Stderr)), Version: version,
+	}, m.to(os.Stdout))
 	if err != nil {
-		return interrupted(ctx, err)
+		return interrupted(m.ctx, err)
 	}
 	return writeReports(&report, b.JSON, b.HTML)
 }

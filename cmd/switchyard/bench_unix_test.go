@@ -3,28 +3,62 @@
 package main
 
 import (
+	"context"
+	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
-// A bench whose output nobody reads, or whose terminal is closed, stops its nodes like one that is interrupted.
+// unread returns a pipe that nobody reads.
+func unread(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A bench whose output nobody reads stops its nodes like one that is interrupted.
 func TestMeasuring_EndsWithItsReader(t *testing.T) {
 	t.Parallel()
-	for _, gone := range []syscall.Signal{syscall.SIGPIPE, syscall.SIGHUP} {
-		if signal.Ignored(gone) {
-			continue
-		}
-		ctx, cancel := measuring()
-		if err := syscall.Kill(syscall.Getpid(), gone); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Second):
-			t.Errorf("%s does not end the run", gone)
-		}
-		cancel()
+	m := measuring()
+	defer m.end()
+	if _, err := m.to(unread(t)).Write([]byte("a line")); err == nil {
+		t.Error("the write has no error")
+	}
+	if cause := context.Cause(m.ctx); cause == nil || !strings.Contains(cause.Error(), "nobody reads the output") {
+		t.Errorf("the run ends with %v", cause)
+	}
+}
+
+// So does one whose terminal is closed. A connection that a server has closed does not end it, although a write to it
+// raises the signal of an output that nobody reads.
+func TestMeasuring_EndsWithItsTerminal(t *testing.T) {
+	t.Parallel()
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored")
+	}
+	m := measuring()
+	defer m.end()
+	raised := make(chan os.Signal, 1)
+	signal.Notify(raised, syscall.SIGPIPE)
+	defer signal.Stop(raised)
+	if _, err := unread(t).Write([]byte("a request")); err == nil {
+		t.Error("the write has no error")
+	}
+	<-raised
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-m.ctx.Done()
+	if cause := context.Cause(m.ctx); !strings.Contains(cause.Error(), "hangup") {
+		t.Errorf("the run ends with %v", cause)
 	}
 }
