@@ -72,7 +72,10 @@ func reportsWritable(paths ...string) error {
 		if path == "" {
 			continue
 		}
-		_, missing := os.Stat(path)
+		there, missing := os.Stat(path)
+		if missing == nil && !there.Mode().IsRegular() && !there.IsDir() {
+			continue // a pipe's reader would take the report for an empty one
+		}
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 		if err != nil {
 			return fmt.Errorf("write the report: %w", err)

@@ -6,9 +6,11 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // unread returns a pipe that nobody reads.
@@ -23,6 +25,25 @@ func unread(t *testing.T) *os.File {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// A pipe that is to take the report is left alone until then: an open would wait for its reader, who would take it for empty.
+func TestBench_LeavesPipesToTheirReaders(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "report")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checked := make(chan error, 1)
+	go func() { checked <- reportsWritable(pipe) }()
+	select {
+	case err := <-checked:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for a reader")
+	}
 }
 
 // A bench whose output nobody reads stops its nodes like one that is interrupted.
