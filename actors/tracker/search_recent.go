@@ -339,14 +339,37 @@ func (r *recentTitles) rollback() {
 		if u.add {
 			r.count(-r.all[u.at].bytes())
 			delete(r.at, r.all[u.at].doc)
+			r.all[u.at] = recentTitle{}
 			r.all, r.scan = r.all[:u.at], r.scan[:u.at]
 		} else {
 			r.count(u.old.bytes() - r.all[u.at].bytes())
 			r.all[u.at], r.scan[u.at] = u.old, u.old.scanned()
 		}
 	}
+	if r.roomy(len(r.all)) {
+		r.keep(r.all)
+	}
 	r.forgetUndo()
 	r.next, r.waiting, r.text = r.undoNext, r.undoWaiting, r.undoText
+}
+
+// roomy reports whether there is memory for many more titles than so many.
+func (r *recentTitles) roomy(titles int) bool { return cap(r.all) > max(titlesRoom, 2*titles) }
+
+// keep drops all titles but these, which are in the memory of all, and gives back what the others took.
+func (r *recentTitles) keep(titles []recentTitle) {
+	if r.roomy(len(titles)) {
+		titles = slices.Clone(titles)
+		r.scan, r.at = make([]scanned, 0, len(titles)), make(map[storage.Doc]int, len(titles))
+	} else {
+		clear(r.all[len(titles):])
+		clear(r.at)
+	}
+	r.all, r.scan = titles, r.scan[:0]
+	for i := range r.all {
+		r.at[r.all[i].doc] = i
+		r.scan = append(r.scan, r.all[i].scanned())
+	}
 }
 
 // committed drops the titles that were indexed by the batch, but for the newest.
@@ -378,17 +401,7 @@ func (r *recentTitles) committed() {
 		}
 		kept = append(kept, e)
 	}
-	if cap(r.all) > max(titlesRoom, 2*len(kept)) { // give back what the other titles took
-		kept = slices.Clone(kept)
-		r.scan, r.at = make([]scanned, 0, len(kept)), make(map[storage.Doc]int, len(kept))
-	} else {
-		clear(r.all[len(kept):])
-		clear(r.at)
-	}
-	r.all, r.scan, r.merged = kept, r.scan[:0], false
+	r.keep(kept)
+	r.merged = false
 	r.forgetUndo()
-	for i := range r.all {
-		r.at[r.all[i].doc] = i
-		r.scan = append(r.scan, r.all[i].scanned())
-	}
 }

@@ -125,6 +125,33 @@ func TestRecentTitles_GiveMemoryBack(t *testing.T) {
 	w.verify()
 }
 
+// So is the memory of titles that a command put which failed.
+func TestRecentTitles_GiveMemoryBackAfterAFailure(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	kept := w.create(CreateIssueIn{Title: "Parcel"})
+	r := &w.buffer.recent
+	for _, titles := range []int{titlesRoom / 4, 2 * titlesRoom} {
+		r.begin()
+		for i := range titles {
+			r.set(recentTitle{doc: storage.Doc(i), title: "never made", open: true})
+		}
+		r.rollback()
+		if len(r.all) != 1 || len(r.scan) != 1 || r.at[storage.DocOf(kept.id())] != 0 || len(r.at) != 1 || r.bytes != r.all[0].bytes() {
+			t.Fatalf("%d titles, %d in the table, %d to scan, %d bytes", len(r.all), len(r.at), len(r.scan), r.bytes)
+		}
+		if cap(r.all) > titlesRoom || cap(r.scan) > titlesRoom {
+			t.Errorf("after %d titles there is room for %d, and %d to scan", titles, cap(r.all), cap(r.scan))
+		}
+		for _, e := range r.all[1:cap(r.all)] {
+			if e.title != "" {
+				t.Fatalf("after %d titles the memory has one that was never made", titles)
+			}
+		}
+	}
+	w.verify()
+}
+
 // Workspaces without words in their tails take memory, too.
 func TestTails_ForgetWorkspaces(t *testing.T) {
 	t.Parallel()
