@@ -61,8 +61,9 @@ func TestMeasuring_EndsWithItsReader(t *testing.T) {
 
 // So does one whose terminal is closed. A connection that a server has closed does not end it, although a write to it
 // raises the signal of an output that nobody reads.
+//
+// It runs beside no other test: the signal would end their runs, too.
 func TestMeasuring_EndsWithItsTerminal(t *testing.T) {
-	t.Parallel()
 	if signal.Ignored(syscall.SIGHUP) {
 		t.Skip("SIGHUP is ignored")
 	}
