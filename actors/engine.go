@@ -255,14 +255,16 @@ func (e *Engine) read(req *tracker.Request, op *tracker.Op, in any, proof tracke
 		proof.Now = e.now()
 	}
 	v := e.views.Get().(*tracker.View)
-	segments := e.cfg.Store.Segments().Now() // before the snapshot
+	records, segments := e.cfg.Store.Records(), e.cfg.Store.Segments().Now() // before the snapshot
 	var snapshot *pebble.Snapshot
 	if op.FromSnapshot {
+		moment := records.Now()
 		snapshot = e.state.NewSnapshot()
 		v.View.Renew(snapshot, s.number, workspace)
+		v.View.Recall(moment)
 	} else {
 		v.View.Renew(e.state, s.number, workspace)
-		v.View.Recall(e.cfg.Store.Records())
+		v.View.Recall(records.Always())
 	}
 	v.View.RecallSegments(segments)
 	heavy.watch(v)

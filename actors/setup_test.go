@@ -51,7 +51,7 @@ func setup(t testing.TB, adjust ...func(*Config)) *testEngine {
 	t.Helper()
 	b := &testEngine{t: t, log: &logs{}}
 	var err error
-	if b.store, err = storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20, RecordBytes: 4 << 20, RecordTables: tracker.RecordTables(), Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if b.store, err = storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20, RecordBytes: 4 << 20, RecordTables: tracker.RecordTables(), ListedTables: tracker.ListedTables(), Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	b.local = newLocal(b.store, testShards)

@@ -10,10 +10,15 @@ import (
 // docRows looks up the records of docs in a table, newest first. A doc is only the first part of a
 // record's primary key.
 type docRows struct {
-	it   *pebble.Iterator // over the table's records; at that of pk
-	full []byte           // a key of the table, up to its fields
-	skip int              // bytes of full before the fields
-	pk   []byte           // the primary key of the record that was found; empty: of none
+	v       *View
+	table   TableID
+	records RecordMoment     // of the moment that it reads
+	it      *pebble.Iterator // over the table's records; nil until one is not in the cache
+	full    []byte           // a key of the table, up to its fields
+	skip    int              // bytes of full before the fields
+	pk      []byte           // the primary key of the record that was found; empty: of none
+	kept    *keptRecord      // that record, from the cache; nil: the iterator is at it
+	missed  missed
 	// near is above 0 while many of the records are next to each other: then the next one is tried before
 	// it is sought.
 	near int
@@ -27,11 +32,14 @@ const (
 	nearMost  = 8
 )
 
-// newDocRows looks records up with an iterator, which close closes. table is the beginning of a key of the
-// table, without fields.
-func newDocRows(it *pebble.Iterator, table []byte) docRows {
-	full := append(make([]byte, 0, len(table)+ListedKeyLen), table...)
-	return docRows{it: it, full: full, skip: len(full), pk: make([]byte, 0, ListedKeyLen), near: nearFirst}
+// newDocRows looks records of a table up. v reads one moment, or the iterator, which close closes, reads that of
+// records.
+func newDocRows(v *View, table TableID, records RecordMoment, it *pebble.Iterator) docRows {
+	full := append(make([]byte, 0, prefixLen+1+ListedKeyLen), v.fullKey(table, nil)...)
+	return docRows{
+		v: v, table: table, records: records, it: it,
+		full: full, skip: len(full), pk: make([]byte, 0, ListedKeyLen), near: nearFirst,
+	}
 }
 
 // find moves to a doc's record, and reports whether there is one.
@@ -39,8 +47,21 @@ func (r *docRows) find(doc Doc) (bool, error) {
 	if len(r.pk) > 0 && DocOfKey(r.pk) == doc {
 		return true, nil
 	}
-	try := r.near > 0 && len(r.pk) > 0
-	r.full, r.pk = DocKey(r.full[:r.skip], doc), r.pk[:0]
+	try := r.near > 0 && len(r.pk) > 0 && r.kept == nil
+	r.full, r.pk, r.kept = DocKey(r.full[:r.skip], doc), r.pk[:0], nil
+	if r.records.keeps(r.table) {
+		if r.kept, r.missed = r.records.find(r.full); r.kept != nil {
+			r.pk = append(r.pk, r.kept.key[r.skip:]...)
+			return true, nil
+		}
+	}
+	if r.it == nil {
+		it, _, err := r.v.iterate(r.table, nil)
+		if err != nil {
+			return false, err
+		}
+		r.it = it
+	}
 	if try {
 		if r.it.Next() && r.at() {
 			r.near = min(r.near+1, nearMost)
@@ -68,6 +89,19 @@ func (r *docRows) at() bool {
 }
 
 // record reads the record that was found. It is valid until the next call of find.
-func (r *docRows) record() (Record, error) { return currentRecord(r.it) }
+func (r *docRows) record() (Record, error) {
+	if r.kept != nil {
+		return r.kept.value, nil
+	}
+	rec, err := currentRecord(r.it)
+	if err == nil && r.records.keeps(r.table) {
+		r.records.keep(r.it.Key(), rec, r.missed)
+	}
+	return rec, err
+}
 
-func (r *docRows) close() { _ = r.it.Close() }
+func (r *docRows) close() {
+	if r.it != nil {
+		_ = r.it.Close()
+	}
+}

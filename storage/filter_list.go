@@ -26,11 +26,7 @@ func (t *Table[T]) ListSelected(r Reader, selected *Selection, docs Docs, after 
 	if err != nil || !found && *leaps > 0 {
 		return nil, err
 	}
-	it, _, err := v.iterate(t.ID, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Name, err)
-	}
-	rows := newDocRows(it, v.fullKey(t.ID, nil))
+	rows := newDocRows(v, t.ID, v.records, nil)
 	defer rows.close()
 	if docs == nil {
 		rows.near = 0 // only a search's newest docs are next to each other

@@ -83,11 +83,12 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 	if len(matches) == 0 {
 		return nil, t.Scan(r, nil, after, fn)
 	}
-	records, skip, err := v.iterate(t.ID, nil)
+	moment := v.records.fixed() // before the iterators
+	it, skip, err := v.iterate(t.ID, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	defer func() { _ = records.Close() }()
+	defer func() { _ = it.Close() }()
 	sources := make([]source, 0, len(matches))
 	var docs *docSource
 	defer func() {
@@ -96,7 +97,7 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 		}
 	}()
 	for _, m := range matches {
-		s, err := v.open(records, m)
+		s, err := v.open(it, moment, m)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -126,7 +127,7 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 			rec, err = docs.record()
 		} else {
 			full = append(full[:skip], target...)
-			rec, err = recordAt(records, full)
+			rec, err = moment.recordAt(it, full)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -142,15 +143,27 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 	}
 }
 
-// recordAt reads the record of a key that an index has.
-func recordAt(it *pebble.Iterator, key []byte) (Record, error) {
+// recordAt reads the record of a key that an index has. It is valid until the iterator moves.
+func (m RecordMoment) recordAt(it *pebble.Iterator, key []byte) (Record, error) {
+	kept := m.keeps(TableID(key[prefixLen]))
+	var miss missed
+	if kept {
+		var r *keptRecord
+		if r, miss = m.find(key); r != nil {
+			return r.value, nil
+		}
+	}
 	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 		if err := it.Error(); err != nil {
 			return Record{}, fmt.Errorf("read a record: %w", err)
 		}
 		return Record{}, errors.New("an index entry names a record that is not there")
 	}
-	return currentRecord(it)
+	rec, err := currentRecord(it)
+	if err == nil && kept {
+		m.keep(key, rec, miss)
+	}
+	return rec, err
 }
 
 // currentRecord reads the record that an iterator is at. It is valid until the iterator moves.
@@ -215,8 +228,8 @@ func leap(v *View, sources []source, target *[]byte, leaps *int) (bool, error) {
 	return true, nil
 }
 
-// open starts a match on a clone of like, so that both see the same moment.
-func (v *View) open(like *pebble.Iterator, m Match) (source, error) {
+// open starts a match on a clone of like, so that both see the same moment, which is also that of records.
+func (v *View) open(like *pebble.Iterator, records RecordMoment, m Match) (source, error) {
 	switch m.kind {
 	case matchNothing:
 		return empty{}, nil
@@ -227,11 +240,11 @@ func (v *View) open(like *pebble.Iterator, m Match) (source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open an iterator: %w", err)
 		}
-		return &docSource{m.docs, newDocRows(it, v.fullKey(m.index, nil))}, nil
+		return &docSource{m.docs, newDocRows(v, m.index, records, it)}, nil
 	case matchAny:
 		u := &union{}
 		for _, part := range m.any {
-			s, err := v.open(like, part)
+			s, err := v.open(like, records, part)
 			if err != nil {
 				u.close()
 				return nil, err

@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"hash/maphash"
+	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -15,16 +16,18 @@ import (
 // through Store.CommitState or Store.ReplaceState. Both drop the records that are about to change
 // before the write begins, and let none of them in until it has ended. So there is no
 // moment at which one reader sees the new record in Pebble and a later reader the old one
-// here.
+// here. A reader of a snapshot finds those records alone that were not written since it was taken.
 //
 // Keys begin with shard and workspace, so a record is never found from another workspace.
 type RecordCache struct {
 	seed   maphash.Seed
 	tables [256]bool // those whose records are kept
+	listed [256]bool // those of them whose records are also found by their docs
 	most   int       // bytes of a part
 	parts  [recordParts]recordPart
 
 	bytes atomic.Int64
+	ended atomic.Uint64 // writes that have ended, a batch being one
 }
 
 // recordParts is the number of parts with a lock of their own.
@@ -36,6 +39,10 @@ const seenRecords = 512
 // recordOverhead is roughly what a kept record takes beside key and value, in bytes.
 const recordOverhead = 160
 
+// takenOneOf: where others have to go for it, one of so many records is kept. Those that are read
+// often get in soon, and the others don't push them out.
+const takenOneOf = 8
+
 // recordPart keeps the records of some keys, and evicts those that were not used since
 // the hand of its clock passed them.
 type recordPart struct {
@@ -45,7 +52,9 @@ type recordPart struct {
 	hand    int
 	bytes   int
 	writing int    // writes to the part's records that have begun and not ended
-	writes  uint64 // writes that have begun
+	written uint64 // RecordCache.ended of the last one that has ended
+
+	refused int // since a record was last taken in place of others
 
 	hits, misses uint64
 	// seen are the hashes of records that were looked up and not found here. A record is
@@ -61,15 +70,16 @@ type keptRecord struct {
 	hash  uint64
 	key   []byte
 	value []byte
-	at    int // in the clock
+	since uint64 // RecordCache.ended from which on the record has been this one, or later
+	at    int    // in the clock
 	used  bool
 }
 
 func (r *keptRecord) size() int { return len(r.key) + len(r.value) + recordOverhead }
 
-// newRecordCache makes a cache of so many bytes for the records of some tables; nil if
-// there is nothing to keep.
-func newRecordCache(bytes int64, tables []TableID) *RecordCache {
+// newRecordCache makes a cache of so many bytes for the records of some tables, and of those that
+// are listed; nil if there is nothing to keep.
+func newRecordCache(bytes int64, tables, listed []TableID) *RecordCache {
 	most := int(bytes / recordParts)
 	if most <= 0 || len(tables) == 0 {
 		return nil
@@ -77,6 +87,9 @@ func newRecordCache(bytes int64, tables []TableID) *RecordCache {
 	c := &RecordCache{seed: maphash.MakeSeed(), most: most}
 	for _, t := range tables {
 		c.tables[t] = true
+	}
+	for _, t := range listed {
+		c.listed[t] = c.tables[t]
 	}
 	for i := range c.parts {
 		c.parts[i].by = map[uint64]*keptRecord{}
@@ -87,46 +100,104 @@ func newRecordCache(bytes int64, tables []TableID) *RecordCache {
 // keeps reports whether records of a table are kept.
 func (c *RecordCache) keeps(t TableID) bool { return c != nil && c.tables[t] }
 
+// RecordMoment lets a view that reads one moment, or each time the present one, use a cache. The
+// zero value lets it use none.
+type RecordMoment struct {
+	cache *RecordCache
+	// ended is RecordCache.ended at the moment, or always.
+	ended uint64
+}
+
+// always stands for the moment of each look-up.
+const always = math.MaxUint64
+
+// Now gives the moment to a reader that takes its snapshot after it.
+func (c *RecordCache) Now() RecordMoment {
+	if c == nil {
+		return RecordMoment{}
+	}
+	return RecordMoment{c, c.ended.Load()}
+}
+
+// Always gives the moments of a reader of the state instance itself.
+func (c *RecordCache) Always() RecordMoment { return RecordMoment{c, always} }
+
+// fixed gives the present moment in place of those of each look-up, for a reader that takes its
+// snapshot after it.
+func (m RecordMoment) fixed() RecordMoment {
+	if m.ended == always {
+		return m.cache.Now()
+	}
+	return m
+}
+
+func (m RecordMoment) keeps(t TableID) bool { return m.cache.keeps(t) }
+
 // missed is a look-up that found nothing, for keep.
 type missed struct {
-	hash   uint64
-	writes uint64
-	closed bool // the record is new here, or is being written
+	hash  uint64
+	ended uint64 // the moment that is read
+	new   bool   // the record was not looked up for long
+}
+
+// hash gives that of a key, or of the beginning of a listed record's key with its doc.
+func (c *RecordCache) hash(key []byte) uint64 {
+	if c.listed[key[prefixLen]] {
+		key = key[:min(len(key), prefixLen+1+DocKeyLen)]
+	}
+	return maphash.Bytes(c.seed, key)
+}
+
+// names reports whether a key, or the beginning of it that hash takes, is that of a record.
+func (c *RecordCache) names(key []byte, r *keptRecord) bool {
+	return bytes.HasPrefix(r.key, key) && (len(r.key) == len(key) || c.listed[key[prefixLen]])
 }
 
 func (c *RecordCache) part(hash uint64) *recordPart { return &c.parts[hash%recordParts] }
 
-// find returns the record of a key, which must not be changed, or nil if it isn't kept.
-func (c *RecordCache) find(key []byte) (value []byte, miss missed) {
-	hash := maphash.Bytes(c.seed, key)
+// find returns the record of a key, which must not be changed, or nil if it isn't kept. In listed
+// tables the key's beginning with the doc is enough.
+func (m RecordMoment) find(key []byte) (r *keptRecord, miss missed) {
+	c := m.cache
+	hash := c.hash(key)
+	ended := m.ended
+	if ended == always {
+		ended = c.ended.Load()
+	}
 	p := c.part(hash)
 	p.mu.Lock()
-	if r := p.by[hash]; r != nil && bytes.Equal(r.key, key) {
+	defer p.mu.Unlock()
+	if r := p.by[hash]; r != nil && r.since <= m.ended && c.names(key, r) {
 		r.used = true
 		p.hits++
-		p.mu.Unlock()
-		return r.value, missed{}
+		return r, missed{}
 	}
 	seen, mark := &p.seen[hash/recordParts%seenRecords], uint32(hash>>32)
-	miss = missed{hash: hash, writes: p.writes, closed: p.writing > 0 || *seen != mark}
+	miss = missed{hash: hash, ended: ended, new: *seen != mark}
 	*seen = mark
 	p.misses++
-	p.mu.Unlock()
 	return nil, miss
 }
 
 // keep takes in a copy of what Pebble gave after a look-up that found nothing, unless the
-// record may have been written since.
-func (c *RecordCache) keep(key, value []byte, miss missed) {
-	if miss.closed || len(value) > c.most/4 {
+// record may have been written since the moment that was read.
+func (m RecordMoment) keep(key, value []byte, miss missed) {
+	c := m.cache
+	if miss.new || len(value) > c.most/4 {
 		return
 	}
-	r := &keptRecord{hash: miss.hash, key: bytes.Clone(key), value: bytes.Clone(value)}
-	p := c.part(r.hash)
+	p := c.part(miss.hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.writing > 0 || p.writes != miss.writes {
+	if p.writing > 0 || p.written > miss.ended {
 		return
+	}
+	r := &keptRecord{hash: miss.hash, key: bytes.Clone(key), value: bytes.Clone(value), since: p.written}
+	if p.bytes+r.size() > c.most {
+		if p.refused++; p.refused < takenOneOf {
+			return
+		}
+		p.refused = 0
 	}
 	before := p.bytes
 	if old := p.by[r.hash]; old != nil {
@@ -170,12 +241,11 @@ func (p *recordPart) drop(r *keptRecord) {
 // begin drops a record that is about to be written, and lets none of its part in until
 // end is called with the hash that it returns.
 func (c *RecordCache) begin(key []byte) (hash uint64) {
-	hash = maphash.Bytes(c.seed, key)
+	hash = c.hash(key)
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writing++
-	p.writes++
 	if r := p.by[hash]; r != nil {
 		c.bytes.Add(-int64(r.size()))
 		p.drop(r)
@@ -183,10 +253,21 @@ func (c *RecordCache) begin(key []byte) (hash uint64) {
 	return hash
 }
 
-func (c *RecordCache) end(hash uint64) {
-	p := c.part(hash)
+// end tells that writes which begin was called for have ended.
+func (c *RecordCache) end(hashes []uint64) {
+	if len(hashes) == 0 {
+		return
+	}
+	ended := c.ended.Add(1)
+	for _, hash := range hashes {
+		c.part(hash).end(ended)
+	}
+}
+
+func (p *recordPart) end(ended uint64) {
 	p.mu.Lock()
 	p.writing--
+	p.written = max(p.written, ended)
 	p.mu.Unlock()
 }
 
@@ -196,7 +277,6 @@ func (c *RecordCache) beginRange(start, end []byte) {
 		p := &c.parts[i]
 		p.mu.Lock()
 		p.writing++
-		p.writes++
 		for at := 0; at < len(p.clock); {
 			r := p.clock[at]
 			if bytes.Compare(start, r.key) <= 0 && bytes.Compare(r.key, end) < 0 {
@@ -211,11 +291,9 @@ func (c *RecordCache) beginRange(start, end []byte) {
 }
 
 func (c *RecordCache) endRange() {
+	ended := c.ended.Add(1)
 	for i := range c.parts {
-		p := &c.parts[i]
-		p.mu.Lock()
-		p.writing--
-		p.mu.Unlock()
+		c.parts[i].end(ended)
 	}
 }
 

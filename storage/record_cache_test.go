@@ -16,14 +16,14 @@ import (
 // recalling opens a store in memory that keeps notes and counts.
 func recalling(t testing.TB, bytes int64) *Store {
 	t.Helper()
-	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), CacheBytes: 8 << 20, RecordBytes: bytes, RecordTables: []TableID{noteTable, countTable}, Logger: quiet}))(t)
+	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), CacheBytes: 8 << 20, RecordBytes: bytes, RecordTables: []TableID{noteTable, countTable}, ListedTables: []TableID{noteTable}, Logger: quiet}))(t)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
 
 func recall(s *Store, shard Shard, workspace ID) *View {
 	v := NewView(s.State(), shard, workspace)
-	v.Recall(s.Records())
+	v.Recall(s.Records().Always())
 	return &v
 }
 
@@ -236,7 +236,7 @@ func TestRecordCache_Monotonic(t *testing.T) {
 	for range 4 {
 		readers.Go(func() {
 			cached, plain := recall(s, 1, wsA), recall(s, 1, wsA)
-			plain.Recall(nil)
+			plain.Recall(RecordMoment{})
 			for {
 				select {
 				case <-quit:

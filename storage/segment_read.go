@@ -277,38 +277,36 @@ func (r *SegmentReader) column(segment uint32, kind byte, block int, buf []byte)
 }
 
 func (r *SegmentReader) readColumn(segment uint32, kind byte, block int, buf []byte) ([]byte, error) {
-	if m := r.v.segments; m.cache != nil {
-		return r.cachedColumn(segment, kind, block)
-	}
-	value, err := r.v.Value(r.s.ID, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), buf)
+	value, err := r.row(segment, kind, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), buf)
 	if err == nil && value == nil {
-		err = errColumn
+		err = r.wrap(errColumn)
 	}
-	return value, r.wrap(err)
+	return value, err
 }
 
-// cachedColumn is readColumn through the view's cache. The block must not be changed.
-func (r *SegmentReader) cachedColumn(segment uint32, kind byte, block int) ([]byte, error) {
-	fields := binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block))
-	m, run, key := r.v.segments, r.run(segment, kind), fields[keyBytes:]
+// row reads a row of a kind of a segment into buf, which may be nil, or returns the one that the view's cache has. That
+// must not be changed. It returns nil when there is none.
+func (r *SegmentReader) row(segment uint32, kind byte, fields, buf []byte) ([]byte, error) {
+	m := r.v.segments
+	if m.cache == nil {
+		value, err := r.v.Value(r.s.ID, fields, buf)
+		return value, r.wrap(err)
+	}
+	run, key := r.run(segment, kind), fields[keyBytes:]
 	if kept := m.find(run, key); kept.entries != nil {
 		return kept.entries, nil
 	}
-	value, err := r.v.Value(r.s.ID, fields, nil)
-	if err == nil && value == nil {
-		err = errColumn
+	value, err := r.value(fields)
+	if err == nil && value != nil {
+		m.add(run, key, key, value)
 	}
-	if err != nil {
-		return nil, r.wrap(err)
-	}
-	m.add(run, key, key, value)
-	return value, nil
+	return value, err
 }
 
 // appendColumn appends a block of a column.
 func (r *SegmentReader) appendColumn(b []byte, segment uint32, kind byte, block int) ([]byte, error) {
 	if m := r.v.segments; m.cache != nil {
-		part, err := r.cachedColumn(segment, kind, block)
+		part, err := r.readColumn(segment, kind, block, nil)
 		return append(b, part...), err
 	}
 	b, ok, err := r.v.AppendValue(r.s.ID, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), b)
@@ -351,7 +349,7 @@ func (r *SegmentReader) ClassColumn(s *Segment) (b []byte, err error) {
 
 // Classes reads the classes of a segment, by their places in ClassCount.
 func (r *SegmentReader) Classes(segment uint32) (all []ClassTotals, err error) {
-	b, err := r.value(r.prefix(segment, classTable))
+	b, err := r.row(segment, classTable, r.prefix(segment, classTable), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	// that none are kept.
 	RecordBytes  int64
 	RecordTables []TableID
+	// ListedTables are those of RecordTables whose primary keys are made by Key.DescID of an id of the workspace.
+	// Their records are also found by the docs of lists.
+	ListedTables []TableID
 	// SegmentBytes is the memory for rows of segments that queries read, of the table with these segments; 0 means
 	// that none are kept.
 	SegmentBytes int64
@@ -78,7 +81,7 @@ func Open(cfg Config) (*Store, error) {
 		cfg.Logger = slog.Default()
 	}
 	s := Store{
-		records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), segments: NewSegmentCache(cfg.SegmentBytes, cfg.SegmentTable),
+		records: newRecordCache(cfg.RecordBytes, cfg.RecordTables, cfg.ListedTables), segments: NewSegmentCache(cfg.SegmentBytes, cfg.SegmentTable),
 		space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{}), found: make(chan damage, damages), making: plain,
 	}
 	if cfg.Making {
@@ -292,9 +295,7 @@ func (s *Store) beginBatch(batch *pebble.Batch) (w writing, err error) {
 }
 
 func (s *Store) endBatch(w writing) {
-	for _, hash := range w.hashes {
-		s.records.end(hash)
-	}
+	s.records.end(w.hashes)
 	for range w.ranges {
 		s.records.endRange()
 	}

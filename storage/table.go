@@ -258,9 +258,9 @@ func (t *Table[T]) Record(r Reader, pk []byte, fn func(Record) error) (found boo
 	var miss missed
 	kept := v.records.keeps(t.ID)
 	if kept {
-		var value []byte
-		if value, miss = v.records.find(v.fullKey(t.ID, pk)); value != nil {
-			return true, fn(value)
+		var r *keptRecord
+		if r, miss = v.records.find(v.fullKey(t.ID, pk)); r != nil {
+			return true, fn(r.value)
 		}
 	}
 	value, closer, err := v.get(t.ID, pk)

@@ -25,8 +25,8 @@ type View struct {
 	db     pebble.Reader
 	prefix [prefixLen]byte
 	key    []byte // scratch for look-ups
-	// records is asked before db, which is the state instance then; nil for other readers.
-	records *RecordCache
+	// records is asked before db.
+	records RecordMoment
 	// segments is asked before db for rows of segments.
 	segments SegmentMoment
 	// watch is called after every watchedRows rows of a walk, or as much other work; nil for most
@@ -52,7 +52,7 @@ func NewView(db pebble.Reader, shard Shard, workspace ID) View {
 // Renew makes v read a workspace of a shard through db, as NewView does, and
 // keeps its scratch space.
 func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
-	v.db, v.prefix, v.records, v.segments, v.watch = db, rangePrefix(shard, workspace), nil, SegmentMoment{}, nil
+	v.db, v.prefix, v.records, v.segments, v.watch = db, rangePrefix(shard, workspace), RecordMoment{}, SegmentMoment{}, nil
 }
 
 // Watch has v call a function every now and then while it walks over rows or works with them, for
@@ -75,9 +75,9 @@ func (v *View) Work(rows int) error {
 // step counts a row of a walk by the size of its value.
 func (v *View) step(size int) error { return v.Work(1 + size/watchedBytes) }
 
-// Recall has v, which reads the state instance, look for records in the cache of that
-// instance first. The cache may be nil.
-func (v *View) Recall(records *RecordCache) { v.records = records }
+// Recall has v, which reads the state instance or a snapshot of it that was taken after the moment, look for records in
+// a cache first.
+func (v *View) Recall(m RecordMoment) { v.records = m }
 
 // RecallSegments has v, which reads the state instance or a snapshot of it that was taken after the moment, look for
 // rows of segments in a cache first.
@@ -94,8 +94,10 @@ func (v *View) Settle() (release func() error) {
 	if !moving {
 		return func() error { return nil }
 	}
-	before, records, snapshot := v.db, v.records, live.NewSnapshot()
-	v.db, v.records = snapshot, nil
+	before, records := v.db, v.records
+	v.records = records.fixed() // before the snapshot
+	snapshot := live.NewSnapshot()
+	v.db = snapshot
 	return func() error {
 		v.db, v.records = before, records
 		if err := snapshot.Close(); err != nil {
@@ -170,9 +172,9 @@ func (v *View) Number(table TableID, fields []byte) (uint64, error) {
 	kept := v.records.keeps(table)
 	var miss missed
 	if kept {
-		var value []byte
-		if value, miss = v.records.find(v.fullKey(table, fields)); value != nil {
-			return binary.BigEndian.Uint64(value), nil
+		var r *keptRecord
+		if r, miss = v.records.find(v.fullKey(table, fields)); r != nil {
+			return binary.BigEndian.Uint64(r.value), nil
 		}
 	}
 	value, closer, err := v.get(table, fields)

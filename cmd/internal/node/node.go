@@ -173,7 +173,7 @@ func (n *Node) start() (err error) {
 func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 	cfg := n.cfg
 	if n.store, err = storage.Open(storage.Config{
-		Dir: cfg.Data, FS: machineDisk(), CacheBytes: cfg.cacheBytes(), RecordBytes: cfg.recordBytes(), RecordTables: tracker.RecordTables(), SegmentBytes: cfg.segmentBytes(), SegmentTable: tracker.SegmentTable, Logger: cfg.Logger,
+		Dir: cfg.Data, FS: machineDisk(), CacheBytes: cfg.cacheBytes(), RecordBytes: cfg.recordBytes(), RecordTables: tracker.RecordTables(), ListedTables: tracker.ListedTables(), SegmentBytes: cfg.segmentBytes(), SegmentTable: tracker.SegmentTable, Logger: cfg.Logger,
 	}); err != nil {
 		return err
 	}
