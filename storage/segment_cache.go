@@ -131,7 +131,7 @@ func (r *cachedRun) search(key []byte) int {
 func (m SegmentMoment) add(run segmentRun, key, last, entries []byte) {
 	c := m.cache
 	size := cachedBlockBytes + int64(len(key)+len(last)+len(entries))
-	if size > c.most/segmentParts {
+	if size > c.most/segmentParts || c.changes.Load() != m.changes { // before others make room for it
 		return
 	}
 	for _, b := range c.reserve(size) {

@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -246,6 +247,39 @@ func TestSegmentCache_DeletedSegment(t *testing.T) {
 	if hits := s.Segments().Use().Hits; findTerm(t, before, 4, 71, 0) != want || s.Segments().Use().Hits == hits {
 		t.Error("a reader does not use the cache any longer")
 	}
+}
+
+// A reader that may not use the cache any longer pushes nothing out of it.
+func TestSegmentCache_OutdatedReader(t *testing.T) {
+	t.Parallel()
+	const terms = 120
+	s := withSegmentCache(t, 1<<19)
+	commit(t, s, wsA, func(tx *Tx) {
+		manyTerms(t, tx, 3, terms, 5000)
+		manyTerms(t, tx, 4, terms, 5000)
+	})
+	outdated, release := segmentView(t, s, wsA)
+	defer release()
+	commit(t, s, ID{6: 0x70, 15: 9}, func(tx *Tx) { must(t, tx.DeleteWorkspace()) })
+	readAll := func(v *View) {
+		for term := range terms {
+			findTerm(t, v, 3, 2*term+1, 0)
+			findTerm(t, v, 4, 2*term+1, 0)
+		}
+	}
+	v, releaseNew := segmentView(t, s, wsA)
+	defer releaseNew()
+	readAll(v)
+	c := s.Segments()
+	kept := slices.Clone(c.clock)
+	if c.Use().Bytes < c.most/2 {
+		t.Fatalf("%d bytes are kept", c.Use().Bytes)
+	}
+	readAll(outdated)
+	if !slices.Equal(c.clock, kept) {
+		t.Error("other blocks are kept")
+	}
+	checkSegmentCache(t, c)
 }
 
 // A workspace's segment is replaced again and again while others read it. Each reader finds the segment of its snapshot.
