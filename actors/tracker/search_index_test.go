@@ -376,6 +376,37 @@ func TestMergeSegments_OnceForManyReplacedIssues(t *testing.T) {
 	w.verify()
 }
 
+// A merge reads all rows of segments that are of no use afterwards. It leaves the cache to the rows that searches read.
+func TestMergeSegments_LeavesTheCacheToSearches(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	for segment := range 4 {
+		for i := range 8 {
+			w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", 8*segment+i)})
+		}
+		if err := w.flow(indexSearchOp, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	search := func() {
+		if page := w.list(&w.ann, ListIssuesIn{IssueFilter: IssueFilter{Search: Some("parcel")}, Limit: 50}); len(page.Issues) != 32 {
+			t.Errorf("%d issues are found, want 32", len(page.Issues))
+		}
+	}
+	search()
+	before := w.segments.Use()
+	if err := w.flow(mergeSegmentsOp, nil); err != nil {
+		t.Fatal(err)
+	}
+	if m := w.manifest(); len(m.Segments) != 1 {
+		t.Fatalf("not merged: %+v", m)
+	}
+	if after := w.segments.Use(); before.Bytes == 0 || after != before {
+		t.Errorf("the cache is %+v after a merge, and was %+v", after, before)
+	}
+	search()
+}
+
 // A segment is completed between the last two steps of a merge.
 func TestSettleReplaced_CountsWhatIsReplacedMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,7 @@ type mergePart struct {
 }
 
 var mergePartOp = NewQuery[mergePart, None]("MergePart", "Make a part of a merged segment", Needs{}, func(v *View, in *mergePart) (_ Reply, err error) {
+	v.RecallSegments(storage.SegmentMoment{}) // it reads all rows, and they are of no use afterwards
 	if !in.begun {
 		if err := v.beginMerge(in.merge); err != nil {
 			return Reply{}, fmt.Errorf("begin a merge: %w", err)
