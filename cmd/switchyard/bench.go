@@ -62,7 +62,7 @@ func (b benchRunCmd) Run() error {
 	if err != nil {
 		return interrupted(m.ctx, err)
 	}
-	return writeReports(&report, b.JSON, b.HTML)
+	return m.report(&report, b.JSON, b.HTML)
 }
 
 // reportsWritable finds out before a run, which may take long, whether its reports can be written.
@@ -73,7 +73,7 @@ func reportsWritable(paths ...string) error {
 			continue
 		}
 		there, missing := os.Stat(path)
-		if missing == nil && !there.Mode().IsRegular() && !there.IsDir() {
+		if missing == nil && there.Mode()&os.ModeNamedPipe != 0 {
 			continue // a pipe's reader would take the report for an empty one
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
@@ -101,7 +101,8 @@ func writeReport(path string, write func(io.Writer) error) (err error) {
 	if path == "" {
 		return nil
 	}
-	f, err := os.Create(path)
+	// Not for reading as well: the open of a pipe waits for its reader then, and a write fails when the reader has gone.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}

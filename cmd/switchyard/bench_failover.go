@@ -34,5 +34,5 @@ func (b benchFailoverCmd) Run() error {
 	if err != nil {
 		return interrupted(m.ctx, err)
 	}
-	return writeReports(&report, b.JSON, "")
+	return m.report(&report, b.JSON, "")
 }

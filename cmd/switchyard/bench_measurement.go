@@ -8,13 +8,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"switchyard/bench"
 )
 
 // measurement is a run of a command that starts nodes. Its context ends with a signal, and when the terminal is
 // closed or the reader of its output has gone: then, too, the command stops the nodes and removes their data.
 type measurement struct {
 	ctx context.Context
-	end context.CancelFunc // must be called at last
+	end context.CancelFunc // must be called at last; may be called again
 	// gone ends the context, for a reason.
 	gone context.CancelCauseFunc
 }
@@ -35,6 +37,13 @@ func measuring() *measurement {
 		stop()
 		signal.Stop(pipes)
 	}}
+}
+
+// report ends the run and writes its reports, as writeReports does. A pipe may have no reader yet: while the write waits
+// for one, a signal ends the process.
+func (m *measurement) report(report *bench.Report, asJSON, asHTML string) error {
+	m.end()
+	return writeReports(report, asJSON, asHTML)
 }
 
 // to returns an output of the run: the run ends when a write finds that nobody reads it.

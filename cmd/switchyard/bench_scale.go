@@ -39,5 +39,5 @@ func (b benchScaleCmd) Run() error {
 	if err != nil {
 		return interrupted(m.ctx, err)
 	}
-	return writeReports(&report, b.JSON, b.HTML)
+	return m.report(&report, b.JSON, b.HTML)
 }
