@@ -30,6 +30,8 @@ type reportAnswer struct {
 	Groups []placement.GroupReport `json:"groups"`
 	// Full is set while the node should lead nothing and take no replicas. The reports of its groups
 	// say so too, but a node without a group has none. Versions before this field leave it out.
+	// That its disk hangs is in the reports alone, in Full and Stuck of the same moment: otherwise a disk
+	// that begins to hang between the two would pass for another reason.
 	Full bool `json:"full,omitempty"`
 }
 

@@ -26,17 +26,17 @@ type replicaChange struct {
 	Node   string        `json:"node"`
 }
 
-// full reports whether this node should lead nothing and take no replicas: its disk is full, damaged or
-// hangs, or its clock is wrong.
+// full reports whether this node should lead nothing and take no replicas for another reason than that its disk
+// hangs: its disk is full or damaged, or its clock is wrong.
 func (n *Node) full() bool {
-	return n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load() || n.diskHangs()
+	return n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load()
 }
 
 // report describes the groups on this node.
 func (n *Node) report() []placement.GroupReport {
 	var reports []placement.GroupReport
-	full, stuck := n.full(), n.diskHangs()
-	hung := !stuck && n.diskHasHung()
+	stuck := n.diskHangs()
+	full, hung := stuck || n.full(), !stuck && n.diskHasHung()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
 			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full, Stuck: stuck, Hung: hung}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"switchyard/cluster/placement"
 	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
@@ -126,26 +127,59 @@ func TestStuck_LogOfAFollower(t *testing.T) {
 	w, disk := stuckNetwork(t)
 	a := w.nodes["a"]
 	w.lead(t, 1, "b")
-	if a.full() {
-		t.Fatal("a node whose disk works should lead nothing")
+	if a.diskHangs() {
+		t.Fatal("a disk that works hangs")
 	}
 	resume := sync.OnceFunc(disk.hang())
 	t.Cleanup(resume)
 	w.keep(t, 1, "after", "b", "c")
-	testkit.Eventually(t, "the node should lead nothing", a.full)
+	testkit.Eventually(t, "the node should lead nothing", a.diskHangs)
 	for _, r := range a.report() {
 		if !r.Full || !r.Stuck {
 			t.Errorf("the replica of shard %d says full %t, stuck %t", r.Shard, r.Full, r.Stuck)
 		}
 	}
 	resume()
-	testkit.Eventually(t, "the node may lead again", func() bool { return !a.full() })
+	testkit.Eventually(t, "the node may lead again", func() bool { return !a.diskHangs() })
 	for _, r := range a.report() {
 		if r.Stuck || !r.Hung {
 			t.Errorf("after that the replica of shard %d says stuck %t, hung %t", r.Shard, r.Stuck, r.Hung)
 		}
 	}
 	testkit.Eventually(t, "it follows", func() bool { return a.has(t, 1, "after") })
+}
+
+// The disk of a node begins to hang between the two halves of its answer. It must not pass for a node that should keep
+// no replicas for another reason, whose replicas would be made anew at once.
+func TestStuck_WhileANodeAnswers(t *testing.T) {
+	t.Parallel()
+	w, disk := stuckNetwork(t)
+	a := w.nodes["a"]
+	w.lead(t, 1, "b")
+	hangs := &beginsToHang{hosting: a.Node, begin: func() {
+		t.Cleanup(disk.hang())
+		w.keep(t, 1, "after", "b", "c")
+		testkit.Eventually(t, "the disk hangs", a.diskHangs)
+	}}
+	answer := answerReport(hangs)
+	if answer.Groups[0].Stuck || answer.full() {
+		t.Errorf("the answer says stuck %t, full %t", answer.Groups[0].Stuck, answer.full())
+	}
+	answer = answerReport(a.Node)
+	if !answer.Groups[0].Stuck || !answer.full() {
+		t.Errorf("the next answer says stuck %t, full %t", answer.Groups[0].Stuck, answer.full())
+	}
+}
+
+// beginsToHang is a node whose disk begins to hang when it has reported.
+type beginsToHang struct {
+	hosting
+	begin func()
+}
+
+func (h *beginsToHang) report() []placement.GroupReport {
+	defer h.begin()
+	return h.hosting.report()
 }
 
 // A group is stuck by its own disk's fault only: entries that wait for other voters don't count.
