@@ -31,8 +31,7 @@ func (h *hangingDisks) update(members []placement.Member, reports map[string][]p
 			found = now
 		case known && now.Sub(found) < placement.HangRest:
 		case hasHung(groups):
-			hang[m.Name] = true
-			continue
+			found = now.Add(-placement.HangRest) // for a report that is missing; the rest ends when the node says so
 		default:
 			continue
 		}
