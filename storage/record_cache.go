@@ -39,10 +39,6 @@ const seenRecords = 512
 // recordOverhead is roughly what a kept record takes beside key and value, in bytes.
 const recordOverhead = 160
 
-// takenOneOf: where others have to go for it, one of so many records is kept. Those that are read
-// often get in soon, and the others don't push them out.
-const takenOneOf = 8
-
 // recordPart keeps the records of some keys, and evicts those that were not used since
 // the hand of its clock passed them.
 type recordPart struct {
@@ -53,8 +49,6 @@ type recordPart struct {
 	bytes   int
 	writing int    // writes to the part's records that have begun and not ended
 	written uint64 // RecordCache.ended of the last one that has ended
-
-	refused int // since a record was last taken in place of others
 
 	hits, misses uint64
 	// seen are the hashes of records that were looked up and not found here. A record is
@@ -193,12 +187,6 @@ func (m RecordMoment) keep(key, value []byte, miss missed) {
 		return
 	}
 	r := &keptRecord{hash: miss.hash, key: bytes.Clone(key), value: bytes.Clone(value), since: p.written}
-	if p.bytes+r.size() > c.most {
-		if p.refused++; p.refused < takenOneOf {
-			return
-		}
-		p.refused = 0
-	}
 	before := p.bytes
 	if old := p.by[r.hash]; old != nil {
 		p.drop(old)

@@ -69,33 +69,6 @@ func TestRecordCache_MomentWithinAWrite(t *testing.T) {
 	must(t, release())
 }
 
-// Where others have to go for it, few of the records that are looked up are kept: they cost more than they save when
-// all of them are read equally often.
-func TestRecordCache_FewPushOutOthers(t *testing.T) {
-	t.Parallel()
-	s := recalling(t, 64*2048)
-	const first, all = 2000, 2400
-	commit(t, s, wsA, func(tx *Tx) {
-		for n := range all {
-			insert(t, tx, newNote(n))
-		}
-	})
-	v := recall(s, 1, wsA)
-	for n := range all {
-		shown(t, v, n)
-		shown(t, v, n) // kept from the second look-up on
-	}
-	kept := 0
-	for n := first; n < all; n++ {
-		if r, _ := v.records.find(v.fullKey(noteTable, noteKey(n))); r != nil {
-			kept++
-		}
-	}
-	if kept == 0 || kept > (all-first)/4 {
-		t.Errorf("of the last %d records %d are kept", all-first, kept)
-	}
-}
-
 // Lists see all of a batch or nothing, also of records that others keep meanwhile, and what a list without the cache
 // sees.
 func TestRecordCache_ListsOfOneMoment(t *testing.T) {
