@@ -131,7 +131,7 @@ func (m RecordMoment) keeps(t TableID) bool { return m.cache.keeps(t) }
 type missed struct {
 	hash  uint64
 	ended uint64 // the moment that is read
-	new   bool   // the record was not looked up for long
+	first bool   // look-up of the record for long
 }
 
 // hash gives that of a key, or of the beginning of a listed record's key with its doc.
@@ -167,7 +167,7 @@ func (m RecordMoment) find(key []byte) (r *keptRecord, miss missed) {
 		return r, missed{}
 	}
 	seen, mark := &p.seen[hash/recordParts%seenRecords], uint32(hash>>32)
-	miss = missed{hash: hash, ended: ended, new: *seen != mark}
+	miss = missed{hash: hash, ended: ended, first: *seen != mark}
 	*seen = mark
 	p.misses++
 	return nil, miss
@@ -177,7 +177,7 @@ func (m RecordMoment) find(key []byte) (r *keptRecord, miss missed) {
 // record may have been written since the moment that was read.
 func (m RecordMoment) keep(key, value []byte, miss missed) {
 	c := m.cache
-	if miss.new || len(value) > c.most/4 {
+	if miss.first || len(value) > c.most/4 {
 		return
 	}
 	p := c.part(miss.hash)
