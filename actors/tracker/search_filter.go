@@ -36,7 +36,7 @@ const (
 type textSearch struct {
 	v       *View
 	words   [][]byte      // as prefixWords returns them
-	wide    [][]byte      // words that not every segment has a stream for
+	wide    [][]byte      // words that not every segment read so far has a stream for, sorted
 	changed []storage.Doc // issues that the index holds wrongly, newest first
 	through storage.Doc   // newer issues are not in the index
 	docs    storage.Docs  // nil: any issue
@@ -97,19 +97,8 @@ func (v *View) search(query string) (s *textSearch, err error) {
 	if streams.reader, err = searchIndex.Reader(v); err != nil {
 		return nil, err
 	}
-	indexed := &storage.DocsExcept{Not: s.changed}
-	var segments storage.AnyDocs
-	for i := range m.Segments {
-		docs, err := s.segment(v, streams, &m, &m.Segments[i])
-		if err != nil {
-			return nil, err
-		}
-		segments = append(segments, docs)
-	}
-	slices.SortFunc(s.wide, bytes.Compare)
-	indexed.From = segments
 	changed := storage.DocList(s.changed)
-	streams.AnyDocs = append(streams.AnyDocs, indexed, &changed)
+	streams.AnyDocs = append(streams.AnyDocs, &storage.DocsExcept{From: newSearchedSegments(s, streams, &m), Not: s.changed}, &changed)
 	tail, err := v.NewestDocs(issueTable, m.Through)
 	if err != nil {
 		return nil, err
@@ -147,8 +136,57 @@ func (o watchedOrds) Next(from uint32) (uint32, bool, error) {
 	return o.Ords.Next(from)
 }
 
+// searchedSegments streams what segments have of a search. It reads a segment only when one of its docs may be the next:
+// a page of the newest issues with a word that is in many needs few segments.
+type searchedSegments struct {
+	s       *textSearch
+	streams *searchStreams
+	m       *storage.Manifest
+	docs    []storage.Docs // of the segments, as m has them; nil for those that were not read
+}
+
+// newSearchedSegments sorts the segments of m, the one with the newest doc first.
+func newSearchedSegments(s *textSearch, streams *searchStreams, m *storage.Manifest) *searchedSegments {
+	slices.SortStableFunc(m.Segments, func(a, b storage.Segment) int { return compare(uint64(b.Newest), uint64(a.Newest)) })
+	return &searchedSegments{s: s, streams: streams, m: m, docs: make([]storage.Docs, len(m.Segments))}
+}
+
+// Next implements storage.Docs.
+func (d *searchedSegments) Next(most storage.Doc) (newest storage.Doc, found bool, err error) {
+	for i := range d.docs {
+		of := &d.m.Segments[i]
+		if found && of.Newest <= newest {
+			break // the others have no newer one either
+		}
+		if d.docs[i] == nil {
+			if d.docs[i], err = d.s.segment(d.streams, d.m, of); err != nil {
+				return 0, false, err
+			}
+		}
+		doc, is, err := d.docs[i].Next(most)
+		if err != nil {
+			return 0, false, err
+		}
+		if is && (!found || doc > newest) {
+			newest, found = doc, true
+		}
+	}
+	return newest, found, nil
+}
+
+// Close implements storage.Docs.
+func (d *searchedSegments) Close() error {
+	var errs []error
+	for _, docs := range d.docs {
+		if docs != nil {
+			errs = append(errs, docs.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // segment streams the docs of a segment that have all words, as far as there are streams.
-func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifest, of *storage.Segment) (storage.Docs, error) {
+func (s *textSearch) segment(streams *searchStreams, m *storage.Manifest, of *storage.Segment) (storage.Docs, error) {
 	var all storage.AllOrds
 	for _, word := range s.words {
 		ords, err := wordStream(streams.reader, of, word)
@@ -160,16 +198,16 @@ func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifes
 		}
 		if ords != nil {
 			all = append(all, ords)
-		} else if !slices.ContainsFunc(s.wide, func(w []byte) bool { return bytes.Equal(w, word) }) {
-			s.wide = append(s.wide, word)
+		} else if i, is := slices.BinarySearchFunc(s.wide, word, bytes.Compare); !is {
+			s.wide = slices.Insert(s.wide, i, word)
 		}
 	}
 	if n := len(all); n > 1 {
-		all[0] = watchedOrds{all[0], v, 1 + n/4}
+		all[0] = watchedOrds{all[0], s.v, 1 + n/4}
 	}
 	var skip func(storage.Doc) (bool, error)
 	if m.Replaced > 0 {
-		r, err := v.replaced()
+		r, err := s.v.replaced()
 		if err != nil {
 			return nil, err
 		}
