@@ -208,3 +208,13 @@ func (w *simCluster) rebalancer(out *bytes.Buffer) *rebalancer {
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 	})
 }
+
+// diskOfBHangs starts a cluster of four nodes, places its shards and has the disk of b hang.
+func diskOfBHangs() (*simCluster, *rebalancer) {
+	w := newSimCluster(3, "a", "b", "c", "d")
+	m := w.rebalancer(&bytes.Buffer{})
+	m.gained()
+	time.Sleep(time.Minute)
+	w.nodes["b"].stuck.Store(true)
+	return w, m
+}

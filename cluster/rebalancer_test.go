@@ -245,11 +245,7 @@ func TestRebalancer_ADiskThatHasHung(t *testing.T) {
 func TestRebalancer_AFullDiskThatHasHung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newSimCluster(3, "a", "b", "c", "d")
-		m := w.rebalancer(&bytes.Buffer{})
-		m.gained()
-		time.Sleep(time.Minute)
-		w.nodes["b"].stuck.Store(true)
+		w, m := diskOfBHangs()
 		time.Sleep(10 * time.Second)
 		w.nodes["b"].noRoom.Store(true)
 		time.Sleep(10 * time.Second)
@@ -270,11 +266,7 @@ func TestRebalancer_AFullDiskThatHasHung(t *testing.T) {
 func TestRebalancer_ADiskThatHangsAndLateReports(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newSimCluster(3, "a", "b", "c", "d")
-		m := w.rebalancer(&bytes.Buffer{})
-		m.gained()
-		time.Sleep(time.Minute)
-		w.nodes["b"].stuck.Store(true)
+		w, m := diskOfBHangs()
 		for range 2 {
 			time.Sleep(2*time.Minute - 3*time.Second)
 			w.change(func() { w.fail["b"] = context.DeadlineExceeded })

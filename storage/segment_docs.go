@@ -125,7 +125,7 @@ func (c *DocColumn) loadFirsts() error {
 	if c.firsts != nil {
 		return nil
 	}
-	firsts, err := c.r.row(c.s.Number, docFirsts, c.r.prefix(c.s.Number, docFirsts), nil)
+	firsts, err := c.r.row(c.r.prefix(c.s.Number, docFirsts), nil)
 	if err == nil && len(firsts) != 8*((int(c.s.Docs)+docsPerBlock-1)/docsPerBlock) {
 		err = c.r.wrap(fmt.Errorf("%w: %d bytes of first docs of a segment of %d", ErrFormat, len(firsts), c.s.Docs))
 	}

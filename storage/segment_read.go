@@ -277,22 +277,22 @@ func (r *SegmentReader) column(segment uint32, kind byte, block int, buf []byte)
 }
 
 func (r *SegmentReader) readColumn(segment uint32, kind byte, block int, buf []byte) ([]byte, error) {
-	value, err := r.row(segment, kind, binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), buf)
+	value, err := r.row(binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)), buf)
 	if err == nil && value == nil {
 		err = r.wrap(errColumn)
 	}
 	return value, err
 }
 
-// row reads a row of a kind of a segment into buf, which may be nil, or returns the one that the view's cache has. That
-// must not be changed. It returns nil when there is none.
-func (r *SegmentReader) row(segment uint32, kind byte, fields, buf []byte) ([]byte, error) {
+// row reads a row into buf, which may be nil, or returns the one that the view's cache has. That must not be changed. It
+// returns nil when there is none.
+func (r *SegmentReader) row(fields, buf []byte) ([]byte, error) {
 	m := r.v.segments
 	if m.cache == nil {
 		value, err := r.v.Value(r.s.ID, fields, buf)
 		return value, r.wrap(err)
 	}
-	run, key := r.run(segment, kind), fields[keyBytes:]
+	run, key := r.run(binary.BigEndian.Uint32(fields), fields[keyBytes-1]), fields[keyBytes:]
 	if kept := m.find(run, key); kept.entries != nil {
 		return kept.entries, nil
 	}
@@ -349,7 +349,7 @@ func (r *SegmentReader) ClassColumn(s *Segment) (b []byte, err error) {
 
 // Classes reads the classes of a segment, by their places in ClassCount.
 func (r *SegmentReader) Classes(segment uint32) (all []ClassTotals, err error) {
-	b, err := r.row(segment, classTable, r.prefix(segment, classTable), nil)
+	b, err := r.row(r.prefix(segment, classTable), nil)
 	if err != nil {
 		return nil, err
 	}
