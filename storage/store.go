@@ -325,6 +325,17 @@ func (s *Store) WritePace() *WritePace { return s.pace }
 // Memory returns the memory of both instances.
 func (s *Store) Memory() MemoryUse { return memoryUse(s.raft.Metrics(), s.state.Metrics()) }
 
+// DiskUse returns the bytes on disk of the instance with the logs and of the one with the state.
+func (s *Store) DiskUse() (log, state uint64) {
+	return diskUse(s.raft.Metrics()), diskUse(s.state.Metrics())
+}
+
+// diskUse is DiskSpaceUsage with all files of values. Pebble's own figure lacks those that were there when it was
+// opened, and falls below zero when they are deleted.
+func diskUse(m *pebble.Metrics) uint64 {
+	return m.DiskSpaceUsage() - m.BlobFiles.Local.LiveSize + m.BlobFiles.LiveSize
+}
+
 // Space tells how full the disk is, once it is watched.
 func (s *Store) Space() *Space { return s.space }
 

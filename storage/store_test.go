@@ -42,6 +42,28 @@ func TestClose_KeepsTheState(t *testing.T) {
 	must(t, s.Close())
 }
 
+func TestDiskUse_CountsFilesOfBefore(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Dir: t.TempDir(), Logger: quiet}
+	s := ok(Open(cfg))(t)
+	value := make([]byte, 2<<20) // of its own file
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(value)
+	must(t, s.State().Set([]byte("a"), value, pebble.NoSync))
+	must(t, s.State().Flush())
+	must(t, s.Close())
+	s = ok(Open(cfg))(t)
+	if _, state := s.DiskUse(); state < 2<<20 {
+		t.Errorf("%d bytes on disk after a restart, want 2 MiB at least", state)
+	}
+	must(t, s.State().Delete([]byte("a"), pebble.NoSync))
+	must(t, s.State().Compact(t.Context(), []byte("a"), []byte("b"), false))
+	if _, state := s.DiskUse(); state > 4<<20 {
+		t.Errorf("%d bytes on disk after a deletion", state)
+	}
+	must(t, s.Close())
+}
+
 // The state has no log of its own. A crash at any moment leaves whole batches, in the order
 // in which they were applied, up to some point. Flushed batches are there. The replication
 // log is synced, and is there to the last write.

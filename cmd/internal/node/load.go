@@ -31,10 +31,11 @@ func (o operator) Load(_ context.Context, name string) (httpapi.NodeLoad, error)
 		return httpapi.NodeLoad{}, fmt.Errorf("load of the node: %w", err)
 	}
 	counts, space := n.engine.Stats(), n.store.Space()
+	logBytes, stateBytes := n.store.DiskUse()
 	load := httpapi.NodeLoad{
 		Node: name, CPUs: processors.Count(), MemoryBytes: memoryInUse(), MemoryBudgetBytes: n.cfg.memory(),
 		Disk: httpapi.DiskLoad{
-			LogBytes: n.store.Raft().Metrics().DiskSpaceUsage(), StateBytes: n.store.State().Metrics().DiskSpaceUsage(),
+			LogBytes: logBytes, StateBytes: stateBytes,
 			FreeBytes: space.Free(), ReserveBytes: space.Reserve(), Full: space.Full(),
 		},
 		Sessions:          n.sessionLoad(&backlog),

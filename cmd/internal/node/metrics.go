@@ -90,8 +90,9 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	if c.n.serving.Load() {
 		c.collectJoined(ch)
 	}
-	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.Raft().Metrics().DiskSpaceUsage()), "raft")
-	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.State().Metrics().DiskSpaceUsage()), "state")
+	log, state := c.n.store.DiskUse()
+	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(log), "raft")
+	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(state), "state")
 	space := c.n.store.Space()
 	full := 0.0
 	if space.Full() {
