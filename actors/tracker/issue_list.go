@@ -77,14 +77,6 @@ func (v *View) listOnce(in *ListIssuesIn, within statusSet, p *issuePage, withSe
 		if s := rest.search; s != nil && s.docs != nil {
 			list.docs = s.docs
 		}
-		if s := rest.search; s != nil {
-			p.keeps = func(pk []byte, rec storage.Record) (bool, error) {
-				if len(s.wide) > 0 || s.docs == nil { // known when the segment of the issue is read
-					p.examine = maxSearched
-				}
-				return rest.keeps(pk, rec)
-			}
-		}
 	}
 	reply, err := p.build(v, list)
 	return reply, false, err

@@ -41,6 +41,7 @@ type textSearch struct {
 	through storage.Doc   // newer issues are not in the index
 	docs    storage.Docs  // nil: any issue
 	folded  []byte        // scratch of mayHave
+	left    int           // issues whose text the page may still look through, see maxSearched
 	looked  int           // bytes of text looked through, see maxSearchedText
 	tail    int           // issues of these that no segment has
 }
@@ -67,7 +68,7 @@ func (s *searchStreams) Close() error {
 // search prepares a search; nil when the query has no word, and so no condition. Its docs
 // are closed by the list that they are given to.
 func (v *View) search(query string) (s *textSearch, err error) {
-	s = &textSearch{v: v, words: prefixWords(query)}
+	s = &textSearch{v: v, words: prefixWords(query), left: maxSearched}
 	if len(s.words) == 0 {
 		return nil, nil
 	}
@@ -301,6 +302,7 @@ func (s *textSearch) matches(rec storage.Record) (bool, error) {
 	if len(words) == 0 {
 		return true, nil
 	}
+	s.left--
 	body := rec.JSON()
 	if !s.mayHave(body, words) {
 		s.looked += len(body) / glance
@@ -321,7 +323,7 @@ func (s *textSearch) matches(rec storage.Record) (bool, error) {
 }
 
 // mayLook reports whether the page may look at the text of one more issue.
-func (s *textSearch) mayLook() bool { return s.looked < maxSearchedText }
+func (s *textSearch) mayLook() bool { return s.left > 0 && s.looked < maxSearchedText }
 
 // mayHave looks for words in the JSON of an issue. It excludes most issues that don't have
 // them at a fraction of the cost of decoding. Words are letters and digits, which JSON
