@@ -86,7 +86,7 @@ func TestRecordCache_Exact(t *testing.T) {
 	put(t, s, wsA, 1, "changed")
 	wantText(1, "changed")
 
-	// A transaction and a settled view read past the cache.
+	// A transaction reads past the cache, and a settled view reads its moment.
 	tx := begin(t, s)
 	row := ok(notes.Get(tx, noteKey(1)))(t)
 	_, err := notes.Update(tx, row, newNote(1))
