@@ -57,12 +57,7 @@ func TestSearch_PagesByIssues(t *testing.T) {
 				row.after(w, all)
 			}
 			var got [][]string
-			var cursor Opt[string]
-			for more := true; more; {
-				page := w.searchPage("word", cursor, texts)
-				got = append(got, titles(page.Issues))
-				cursor, more = Some(page.NextCursor), page.NextCursor != ""
-			}
+			w.eachSearchPage(&w.ann, "word", 50, texts, func(page []Issue) { got = append(got, titles(page)) })
 			if fmt.Sprint(got) != row.want {
 				t.Errorf("pages %v, want %s", got, row.want)
 			}
@@ -70,11 +65,21 @@ func TestSearch_PagesByIssues(t *testing.T) {
 	}
 }
 
-// searchPage answers a search that may look through so many texts.
-func (w *issueFixture) searchPage(query string, cursor Opt[string], texts int) IssuePage {
+// eachSearchPage calls fn with the pages of a search, which each may look through so many texts.
+func (w *issueFixture) eachSearchPage(who *Caller, query string, limit, texts int, fn func(page []Issue)) {
 	w.Helper()
-	v := NewView(storage.NewView(w.db, 1, w.workspace), &w.ann, w.now, nil)
-	first, err := newPage(nil, pageSpec{name: "issues", limit: 50, cursor: cursor, keyLen: storage.ListedKeyLen})
+	for cursor, more := (Opt[string]{}), true; more; {
+		page := w.searchPage(who, query, cursor, limit, texts)
+		fn(page.Issues)
+		cursor, more = Some(page.NextCursor), page.NextCursor != ""
+	}
+}
+
+// searchPage answers a search with words.
+func (w *issueFixture) searchPage(who *Caller, query string, cursor Opt[string], limit, texts int) IssuePage {
+	w.Helper()
+	v := NewView(storage.NewView(w.db, 1, w.workspace), who, w.now, nil)
+	first, err := newPage(nil, pageSpec{name: "issues", limit: limit, cursor: cursor, keyLen: storage.ListedKeyLen})
 	if err != nil {
 		w.Fatal(err)
 	}

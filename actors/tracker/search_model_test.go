@@ -185,6 +185,7 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 			if want := m.search(query, hidden); !slices.Equal(got, want) {
 				t.Fatalf("a search for %q finds %v, want %v", query, got, want)
 			}
+			m.findsByPages(t, who, query, got)
 			m.findsSimilar(t)
 		}
 		m.verify()
@@ -217,6 +218,22 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 			})
 		}
 	})
+}
+
+// findsByPages looks whether pages that end for one reason or another have what a search finds.
+func (m *searchModel) findsByPages(t *rapid.T, who *Caller, query string, want []IssueID) {
+	if len(prefixWords(query)) == 0 {
+		return
+	}
+	var got []IssueID
+	m.eachSearchPage(who, query, rapid.IntRange(1, 5).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "texts"), func(page []Issue) {
+		for _, one := range page {
+			got = append(got, one.ID)
+		}
+	})
+	if !slices.Equal(got, want) {
+		t.Fatalf("pages of a search for %q have %v, want %v", query, got, want)
+	}
 }
 
 // restrict restricts an issue to gus or to somebody else.
