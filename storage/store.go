@@ -209,6 +209,8 @@ func stateOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
 	// A second compaction, within level 0, is begun while the first one doesn't keep up.
 	o.L0CompactionThreshold, o.L0StopWritesThreshold = 4, stopLevels
 	o.CompactionConcurrencyRange = func() (int, int) { return 1, 2 }
+	// A merge of level 0, of a few MB of keys of all tables, writes all of the level that it goes to.
+	o.LBaseMaxBytes = 16 << 20
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		o.Levels[i].BlockSize = 8 << 10
