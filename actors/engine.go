@@ -68,6 +68,8 @@ type Engine struct {
 
 	claimWaits prometheus.Histogram
 
+	pairMakers atomic.Int32 // goroutines
+
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
 	actors   inflight
@@ -93,6 +95,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		timerOps:   tracker.TimerOps,
 		tails:      tracker.NewTails(cfg.TailBytes),
 	}
+	e.tails.Pair(tracker.PairedFrom, e.makePairs)
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (processors.Count()+1)/2)
 	e.feeds.turns = make(chan struct{}, feedTurns*processors.Count())

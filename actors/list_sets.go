@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,10 +53,6 @@ const (
 	barredSweeps = 2 * sweepsPerIdle
 	// A build waits for the batch that is being replicated as it begins.
 	buildLook, buildLooks = 2 * time.Millisecond, 1000
-	// buildTurn is how long a build works before it lets others have their turn: as long as
-	// the scheduler of Go lets a goroutine run. Beside many lists that walk indexes, all of
-	// them run before the build goes on.
-	buildTurn = 10 * time.Millisecond
 )
 
 var (
@@ -182,32 +177,17 @@ func (l *listSets) fill(s *shard, workspace storage.ID, w *workspaceSets, sets *
 		return err
 	}
 	defer func() { _ = snapshot.Close() }()
-	if err := e.turn(); err != nil {
-		return err
-	}
-	holds := true
-	defer func() {
-		if holds {
-			<-e.turns
-		}
-	}()
 	v := storage.NewView(snapshot, s.number, workspace)
-	began := time.Now()
-	return sets.Build(&v, func(bytes int64) error {
-		if sets.Broken() {
-			return errSetsBroken
-		}
-		if l.count(w, sets, bytes) > l.limit && !l.makeRoom(w) {
-			return errNoRoom
-		}
-		if time.Since(began) < buildTurn {
-			return nil
-		}
-		<-e.turns
-		runtime.Gosched()
-		err := e.turn()
-		holds, began = err == nil, time.Now()
-		return err
+	return e.inTurns(func(pause func() error) error {
+		return sets.Build(&v, func(bytes int64) error {
+			if sets.Broken() {
+				return errSetsBroken
+			}
+			if l.count(w, sets, bytes) > l.limit && !l.makeRoom(w) {
+				return errNoRoom
+			}
+			return pause()
+		})
 	})
 }
 
@@ -239,16 +219,6 @@ func (l *listSets) moment(s *shard, workspace storage.ID) (*pebble.Snapshot, err
 		}
 	}
 	return nil, errSetsBroken
-}
-
-// turn waits for a turn to do background work.
-func (e *Engine) turn() error {
-	select {
-	case e.turns <- struct{}{}:
-		return nil
-	case <-e.stopped.Done():
-		return errClosing()
-	}
 }
 
 // count puts the bytes of a workspace's sets, and gives those of all.

@@ -9,7 +9,7 @@ import (
 
 // SegmentBlocks keeps parts of segments in memory: blocks of one dictionary, where look-ups of single terms find them
 // without a seek in all levels of the database, and of columns those of the docs by ordinal, those of their
-// signatures, and TermSlices. Segments never change, so what it keeps of a segment is right for as long as that
+// signatures, TermSlices and TermPairs. Segments never change, so what it keeps of a segment is right for as long as that
 // counts. One goroutine at a time uses it.
 type SegmentBlocks struct {
 	dictionary           int
@@ -18,6 +18,7 @@ type SegmentBlocks struct {
 }
 
 // ReserveMemory takes bytes of memory, and reports whether there are as many left. A negative number gives bytes back.
+// Several goroutines may use it.
 type ReserveMemory func(bytes int64) bool
 
 // keptSegment is what is kept of a segment.
@@ -25,6 +26,8 @@ type keptSegment struct {
 	terms              []termBlock // by their last keys
 	docs, signatures   [][]byte    // by their numbers; nil for those that are not kept
 	slices             *TermSlices // nil until there is memory for them
+	order              *PairsOrder // nil until there is one
+	refused            bool        // there was no memory for TermPairs
 	unsliced           bool        // the segment has no terms by doc
 	ofTerms, ofColumns int64       // bytes
 }
@@ -56,6 +59,9 @@ func (k *SegmentBlocks) Keep(keep func(segment uint32) bool) {
 		if !keep(number) {
 			k.forTerms(-s.ofTerms)
 			k.forColumns(-s.ofColumns)
+			if s.order != nil {
+				s.order.drop()
+			}
 			delete(k.segments, number)
 		}
 	}

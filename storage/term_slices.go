@@ -184,8 +184,8 @@ func (r *SegmentReader) Slices(s *Segment, rows int) (*TermSlices, error) {
 			return nil, err
 		}
 		if row == nil {
-			kept.unsliced, kept.slices = true, nil
-			r.blocks.roomForColumn(kept, -slicesBytes(s.Docs))
+			kept.unsliced = true
+			r.blocks.dropSlices(kept, s)
 			return nil, nil
 		}
 		kept.slices.load(row)
@@ -194,6 +194,12 @@ func (r *SegmentReader) Slices(s *Segment, rows int) (*TermSlices, error) {
 		return nil, nil
 	}
 	return kept.slices, nil
+}
+
+// dropSlices gives back the memory of the slices of a segment.
+func (k *SegmentBlocks) dropSlices(kept *keptSegment, s *Segment) {
+	kept.slices = nil
+	k.roomForColumn(kept, -slicesBytes(s.Docs))
 }
 
 // transpose turns a matrix of 64 rows of bits into one of its columns (Warren, Hacker's Delight, section 7-3).

@@ -30,7 +30,11 @@ func (d *segmentSearch) search(terms []term) error {
 	for i := range d.openAt {
 		d.openAt[i] = math.MaxUint64
 	}
-	if d.s.Docs <= mostSliced {
+	pairs, pending := d.pairs()
+	if pairs != nil {
+		return d.searchPairs(pairs, terms)
+	}
+	if d.s.Docs <= mostSliced && !pending {
 		sliced, err := d.r.Slices(d.s, loadedRows)
 		if err != nil {
 			return err
@@ -52,13 +56,17 @@ func (d *segmentSearch) search(terms []term) error {
 	return d.searchLists(terms, there)
 }
 
+func hashes(terms []term) []uint64 {
+	all := make([]uint64, 0, len(terms))
+	for _, t := range terms {
+		all = append(all, t.hash)
+	}
+	return all
+}
+
 // searchSlices goes through the terms of all titles in memory.
 func (d *segmentSearch) searchSlices(sliced *storage.TermSlices, terms []term) error {
-	hashes := make([]uint64, 0, len(terms))
-	for _, t := range terms {
-		hashes = append(hashes, t.hash)
-	}
-	search := sliced.Search(hashes)
+	search := sliced.Search(hashes(terms))
 	need, short := 0, 0
 	for d.goesOn() {
 		// The true value of short may fall while need stays. Then a few more titles are looked at.

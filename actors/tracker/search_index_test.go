@@ -196,48 +196,50 @@ func TestIndexSearch_DropsAnEarlierIndex(t *testing.T) {
 // them closed but the oldest.
 func TestPossibleDuplicates_ManyClosed(t *testing.T) {
 	t.Parallel()
-	w := newIssueFixture(t)
-	open := w.create(CreateIssueIn{Title: "The nightly build failed"}).ID
-	for range 60 {
-		w.create(CreateIssueIn{Title: "The nightly build failed", IssueFields: IssueFields{Status: Some(StatusDone)}})
-	}
-	w.indexAll()
-	for range keptTitles {
-		w.create(CreateIssueIn{Title: "Something else altogether", IssueFields: IssueFields{Status: Some(StatusDone)}})
-	}
-	w.indexAll()
-	made := w.create(CreateIssueIn{Title: "The nightly build failed"})
-	if len(made.PossibleDuplicates) != 1 || made.PossibleDuplicates[0].ID != open {
-		t.Errorf("duplicates %+v", made.PossibleDuplicates)
-	}
+	eitherWay(t, func(t *testing.T, w *issueFixture) {
+		open := w.create(CreateIssueIn{Title: "The nightly build failed"}).ID
+		for range 60 {
+			w.create(CreateIssueIn{Title: "The nightly build failed", IssueFields: IssueFields{Status: Some(StatusDone)}})
+		}
+		w.indexAll()
+		for range keptTitles {
+			w.create(CreateIssueIn{Title: "Something else altogether", IssueFields: IssueFields{Status: Some(StatusDone)}})
+		}
+		w.indexAll()
+		made := w.create(CreateIssueIn{Title: "The nightly build failed"})
+		if len(made.PossibleDuplicates) != 1 || made.PossibleDuplicates[0].ID != open {
+			t.Errorf("duplicates %+v", made.PossibleDuplicates)
+		}
+	})
 }
 
 // TestPossibleDuplicates_ManyClosedInANewerSegment has closed issues with the title in the newer of two
 // segments, all of them older than the open issue in the other one.
 func TestPossibleDuplicates_ManyClosedInANewerSegment(t *testing.T) {
 	t.Parallel()
-	w := newIssueFixture(t)
-	var closed []IssueID
-	for i := range 2 * fewClosed {
-		closed = append(closed, w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", i), IssueFields: IssueFields{Status: Some(StatusDone)}}).ID)
-	}
-	open := w.create(CreateIssueIn{Title: "The nightly build failed"}).ID
-	w.indexAll()
-	for _, id := range closed {
-		w.patch(id, IssuePatch{Title: Some("The nightly build failed")})
-	}
-	w.indexAll()
-	for range keptTitles { // the open issue is not among the recent ones any more
-		w.create(CreateIssueIn{Title: "Something else altogether", IssueFields: IssueFields{Status: Some(StatusDone)}})
-	}
-	w.indexAll()
-	if m := w.manifest(); len(m.Segments) != 3 {
-		t.Fatalf("segments %+v", m.Segments)
-	}
-	made := w.create(CreateIssueIn{Title: "The nightly build failed"})
-	if len(made.PossibleDuplicates) != 1 || made.PossibleDuplicates[0].ID != open {
-		t.Errorf("duplicates %+v", made.PossibleDuplicates)
-	}
+	eitherWay(t, func(t *testing.T, w *issueFixture) {
+		var closed []IssueID
+		for i := range 2 * fewClosed {
+			closed = append(closed, w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", i), IssueFields: IssueFields{Status: Some(StatusDone)}}).ID)
+		}
+		open := w.create(CreateIssueIn{Title: "The nightly build failed"}).ID
+		w.indexAll()
+		for _, id := range closed {
+			w.patch(id, IssuePatch{Title: Some("The nightly build failed")})
+		}
+		w.indexAll()
+		for range keptTitles { // the open issue is not among the recent ones any more
+			w.create(CreateIssueIn{Title: "Something else altogether", IssueFields: IssueFields{Status: Some(StatusDone)}})
+		}
+		w.indexAll()
+		if m := w.manifest(); len(m.Segments) != 3 {
+			t.Fatalf("segments %+v", m.Segments)
+		}
+		made := w.create(CreateIssueIn{Title: "The nightly build failed"})
+		if len(made.PossibleDuplicates) != 1 || made.PossibleDuplicates[0].ID != open {
+			t.Errorf("duplicates %+v", made.PossibleDuplicates)
+		}
+	})
 }
 
 // The signatures of indexed titles follow the changes of the titles.

@@ -52,6 +52,11 @@ type Tails struct {
 	of    map[storage.ID]*list.Element
 	// awaited are the workspaces in which a search went through a long tail; at most maxAwaited.
 	awaited map[storage.ID]struct{}
+
+	// makePairs begins to make the pairs of terms of a segment's titles, where these are pairedFrom at least, on a
+	// goroutine of its own; nil: there are none. It returns false when that has to wait.
+	makePairs  MakePairs
+	pairedFrom uint32
 }
 
 // maxAwaited bounds Tails.awaited. Beyond it all are forgotten: searches name them again.
@@ -62,6 +67,13 @@ const maxAwaited = 1024
 func NewTails(bytes int64) *Tails {
 	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}, awaited: map[storage.ID]struct{}{}}
 }
+
+// MakePairs begins to make the pairs of terms of the titles of a workspace's segment, with the order's Make, on a
+// goroutine of its own. It returns false to be asked again.
+type MakePairs func(storage.Shard, storage.ID, *storage.PairsOrder) bool
+
+// Pair has the pairs of terms made of segments of so many titles at least. It is to be called before the memory is used.
+func (t *Tails) Pair(from uint32, fn MakePairs) { t.pairedFrom, t.makePairs = from, fn }
 
 // TailsUse is the memory of tails, in bytes.
 type TailsUse struct{ Titles, Words, Columns, Terms int64 }

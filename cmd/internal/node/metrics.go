@@ -70,7 +70,7 @@ func (n *Node) collector() prometheus.Collector {
 		recordLookups: prometheus.NewDesc("switchyard_record_cache_lookups_total", "Look-ups in the cache of records, by result: hit or miss.", []string{"result"}, nil),
 		rows:          prometheus.NewDesc("switchyard_segment_cache_bytes", "Bytes of rows of search indexes that are read often.", nil, nil),
 		rowLookups:    prometheus.NewDesc("switchyard_segment_cache_lookups_total", "Look-ups in the cache of rows of search indexes, by result: hit or miss.", []string{"result"}, nil),
-		tails:         prometheus.NewDesc("switchyard_search_tail_bytes", "Bytes kept in memory for search indexes, by kind: titles and words of issues that are in no index yet, columns of the titles that are, blocks of the lists of their terms.", []string{"kind"}, nil),
+		tails:         prometheus.NewDesc("switchyard_search_tail_bytes", "Bytes kept in memory for search indexes, by kind: titles and words of issues that are in no index yet, columns and pairs of terms of the titles that are, blocks of the lists of their terms.", []string{"kind"}, nil),
 	}
 }
 
