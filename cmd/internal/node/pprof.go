@@ -11,13 +11,15 @@ func (n *Node) observationServer() *http.Server {
 	return &http.Server{Handler: n.observation(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
-// observation serves what an operator looks at: metrics and, with --pprof, profiles.
+// observation serves what an operator looks at: metrics and, with --pprof, profiles. What looks there for /readyz, which
+// the port for clients has, should not find 200.
 func (n *Node) observation() http.Handler {
+	mux, metrics := http.NewServeMux(), n.api.Metrics()
+	mux.Handle("/{$}", metrics)
+	mux.Handle("/metrics", metrics)
 	if !n.cfg.Pprof {
-		return n.api.Metrics()
+		return mux
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", n.api.Metrics())
 	mux.HandleFunc("GET "+profilesPath, pprof.Index) // and each profile by its name
 	mux.HandleFunc("GET "+profilesPath+"profile", pprof.Profile)
 	mux.HandleFunc("GET "+profilesPath+"symbol", pprof.Symbol)

@@ -51,10 +51,14 @@ func ask(t *testing.T, n *Node, path string) (status int, body string) {
 func TestPprof_OffByDefault(t *testing.T) {
 	t.Parallel()
 	n := started(t, func(*Config) {})
-	for _, path := range []string{"", "heap", "profile?seconds=1", "cmdline"} {
-		// Every path of the listener is /metrics where there is nothing else.
-		if _, body := ask(t, n, "/debug/pprof/"+path); !strings.Contains(body, "switchyard_disk_bytes") {
-			t.Errorf("%q shows %.40q", path, body)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile?seconds=1", "/debug/pprof/cmdline", "/readyz", "/metrics/more"} {
+		if status, body := ask(t, n, path); status != http.StatusNotFound {
+			t.Errorf("%q is %d: %.40q", path, status, body)
+		}
+	}
+	for _, path := range []string{"/metrics", "/"} {
+		if status, body := ask(t, n, path); status != http.StatusOK || !strings.Contains(body, "switchyard_disk_bytes") {
+			t.Errorf("%q is %d: %.40q", path, status, body)
 		}
 	}
 }
