@@ -53,7 +53,7 @@
 //   - Queries and workflows run on their caller's goroutine. A waiting one blocks it
 //     (Do), or releases it and is resumed on another (Begin).
 //   - The filter sets of a workspace are built on a goroutine of their own, which Close
-//     ends (listSets).
+//     ends (listSets), and so are the pairs of terms of titles (title_pairs.go).
 //   - The followers of a workspace's events are served in rounds, one at a time, each on
 //     a goroutine of its own; between rounds there is none (feed).
 //

@@ -73,8 +73,8 @@ type Engine struct {
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
 	actors   inflight
-	// background counts schedulers, dispatchers of deliveries, their workers, the sweeper and the writer
-	// of tokens' uses, which live until stopped is canceled.
+	// background counts schedulers, dispatchers of deliveries, their workers, the sweeper, the writer of tokens' uses
+	// and what makes filter sets and pairs of terms, which live until stopped is canceled.
 	background inflight
 	stopped    context.Context
 	stop       context.CancelFunc

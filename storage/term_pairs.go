@@ -90,7 +90,7 @@ func eachKey(terms []uint32, fn func(key uint64)) {
 }
 
 // pairsPeak is about the memory that making the TermPairs of so many docs takes at most, with four or five terms each.
-func pairsPeak(docs uint32) int64 { return 64 * int64(docs) }
+func pairsPeak(docs uint32) int64 { return 52 * int64(docs) }
 
 // bytes is the memory that they take.
 func (p *TermPairs) bytes() int64 {
@@ -100,75 +100,36 @@ func (p *TermPairs) bytes() int64 {
 // errManyPairs says that a segment has more docs or terms than TermPairs can have.
 var errManyPairs = errors.New("too many documents or terms for pairs of them")
 
+// pairsMaker makes TermPairs. Beside these it needs the parts of the terms that tags lack.
+type pairsMaker struct {
+	*TermPairs
+	docs  uint32
+	lower []uint16
+	terms []uint32 // of the doc in hand
+	taken int64    // bytes
+	pause func(bytes int64) error
+}
+
 // makePairs makes the TermPairs of a segment. It calls pause again and again, with the memory that it has taken so far,
 // and gives up when that returns an error.
 func (r *SegmentReader) makePairs(s *Segment, dictionary int, pause func(bytes int64) error) (*TermPairs, error) {
 	if s.Docs > ordMask {
 		return nil, errManyPairs
 	}
-	p := &TermPairs{first: make([]uint32, s.Docs+1)}
-	terms, err := r.termsByDoc(s, dictionary, p, pause)
-	if err != nil {
+	m := &pairsMaker{TermPairs: &TermPairs{first: make([]uint32, s.Docs+1)}, docs: s.Docs, pause: pause}
+	m.taken = 4 * int64(len(m.first))
+	if err := m.readTerms(r, s, dictionary); err != nil {
 		return nil, err
 	}
-	taken := 4*int64(len(terms)) + 4*int64(len(p.first))
-	all := uint64(0)
-	for ord := range s.Docs {
-		eachKey(terms[p.first[ord]:p.first[ord+1]], func(uint64) { all++ })
-	}
-	if all > 1<<31 {
-		return nil, errManyPairs
-	}
-	p.starts = make([]uint32, all/bucketSize+2)
-	taken += 2*int64(len(terms)) + 4*int64(all) + 4*int64(len(p.starts))
-	each := func(fn func(ord uint32, key uint64)) error {
-		for ord := range s.Docs {
-			if ord%pairsPause == 0 {
-				if err := pause(taken); err != nil {
-					return err
-				}
-			}
-			eachKey(terms[p.first[ord]:p.first[ord+1]], func(key uint64) { fn(ord, key) })
-		}
-		return nil
-	}
-	if err := each(func(_ uint32, key uint64) { b, _ := p.bucket(key); p.starts[b+1]++ }); err != nil {
+	if err := m.enter(); err != nil {
 		return nil, err
 	}
-	for b := range p.starts[1:] {
-		p.starts[b+1] += p.starts[b]
-	}
-	p.entries = make([]uint32, all)
-	// Each bucket is filled from its end on.
-	ends := p.starts[1:]
-	if err := each(func(ord uint32, key uint64) {
-		b, head := p.bucket(key)
-		ends[b]--
-		p.entries[ends[b]] = head | ord
-	}); err != nil {
-		return nil, err
-	}
-	copy(p.starts, ends)
-	p.starts[len(ends)] = uint32(all)
-	for b := range p.starts[1:] {
-		if b%pairsPause == 0 {
-			if err := pause(taken); err != nil {
-				return nil, err
-			}
-		}
-		slices.Sort(p.entries[p.starts[b]:p.starts[b+1]])
-	}
-	p.tags = make([]uint16, len(terms))
-	for i, t := range terms {
-		p.tags[i] = tagOf(t)
-	}
-	return p, nil
+	return m.TermPairs, nil
 }
 
-// termsByDoc gives the terms of a segment's docs, in order within each, and notes where they begin.
-func (r *SegmentReader) termsByDoc(s *Segment, dictionary int, p *TermPairs, pause func(bytes int64) error) (terms []uint32, err error) {
-	taken := 4 * int64(len(p.first))
-	each := func(fn func(term uint32, ords []uint32)) error {
+// readTerms reads the terms of all docs, which are in order within each.
+func (m *pairsMaker) readTerms(r *SegmentReader, s *Segment, dictionary int) error {
+	each := func(fn func(term uint32, ord uint32)) error {
 		postings := pairsPause
 		var failed error
 		err := r.Terms(s.Number, dictionary, nil, func(int) bool { return true }, func(term []byte, _ bool, _ int, ords []uint32) bool {
@@ -178,44 +139,103 @@ func (r *SegmentReader) termsByDoc(s *Segment, dictionary int, p *TermPairs, pau
 			}
 			if postings += len(ords); postings >= pairsPause {
 				postings = 0
-				if failed = pause(taken); failed != nil {
+				if failed = m.pause(m.taken); failed != nil {
 					return false
 				}
 			}
-			fn(shortOf(binary.BigEndian.Uint64(term)), ords)
+			short := shortOf(binary.BigEndian.Uint64(term))
+			for _, ord := range ords {
+				fn(short, ord)
+			}
 			return true
 		})
 		return errors.Join(err, failed)
 	}
-	if err := each(func(_ uint32, ords []uint32) {
-		for _, ord := range ords {
-			p.first[ord+1]++
-		}
-	}); err != nil {
-		return nil, err
+	if err := each(func(_, ord uint32) { m.first[ord+1]++ }); err != nil {
+		return err
 	}
 	all := uint64(0)
 	for ord := range s.Docs {
-		if all += uint64(p.first[ord+1]); all > 1<<31 {
-			return nil, errManyPairs
+		if all += uint64(m.first[ord+1]); all > 1<<31 {
+			return errManyPairs
 		}
-		p.first[ord+1] = uint32(all)
+		m.first[ord+1] = uint32(all)
 	}
-	taken += 4*int64(all) + 4*int64(s.Docs)
-	if err := pause(taken); err != nil {
-		return nil, err
+	places := 4 * int64(len(m.first))
+	m.taken += 4*int64(all) + places
+	if err := m.pause(m.taken); err != nil {
+		return err
 	}
-	terms = make([]uint32, all)
-	next := slices.Clone(p.first)
-	err = each(func(term uint32, ords []uint32) {
-		for _, ord := range ords {
-			if at := next[ord]; at < p.first[ord+1] {
-				terms[at] = term
-				next[ord]++
-			}
+	m.tags, m.lower = make([]uint16, all), make([]uint16, all)
+	next := slices.Clone(m.first)
+	err := each(func(term, ord uint32) {
+		if at := next[ord]; at < m.first[ord+1] {
+			m.tags[at], m.lower[at] = tagOf(term), uint16(term)
+			next[ord]++
 		}
 	})
-	return terms, err
+	m.taken -= places
+	return err
+}
+
+// each calls fn for the keys of all docs.
+func (m *pairsMaker) each(fn func(ord uint32, key uint64)) error {
+	for ord := range m.docs {
+		if ord%pairsPause == 0 {
+			if err := m.pause(m.taken); err != nil {
+				return err
+			}
+		}
+		m.terms = m.terms[:0]
+		for i := m.first[ord]; i < m.first[ord+1]; i++ {
+			m.terms = append(m.terms, uint32(m.tags[i])<<16|uint32(m.lower[i]))
+		}
+		eachKey(m.terms, func(key uint64) { fn(ord, key) })
+	}
+	return nil
+}
+
+// enter makes the entries of all keys.
+func (m *pairsMaker) enter() error {
+	all := uint64(0)
+	if err := m.each(func(uint32, uint64) { all++ }); err != nil {
+		return err
+	}
+	if all > 1<<31 {
+		return errManyPairs
+	}
+	buckets := all/bucketSize + 1
+	m.taken += 4 * int64(all+buckets+1)
+	if err := m.pause(m.taken); err != nil {
+		return err
+	}
+	m.starts, m.entries = make([]uint32, buckets+1), make([]uint32, all)
+	if err := m.each(func(_ uint32, key uint64) { b, _ := m.bucket(key); m.starts[b+1]++ }); err != nil {
+		return err
+	}
+	for b := range m.starts[1:] {
+		m.starts[b+1] += m.starts[b]
+	}
+	// Each bucket is filled from its end on.
+	ends := m.starts[1:]
+	if err := m.each(func(ord uint32, key uint64) {
+		b, head := m.bucket(key)
+		ends[b]--
+		m.entries[ends[b]] = head | ord
+	}); err != nil {
+		return err
+	}
+	copy(m.starts, ends)
+	m.starts[buckets] = uint32(all)
+	for b := range buckets {
+		if b%pairsPause == 0 {
+			if err := m.pause(m.taken); err != nil {
+				return err
+			}
+		}
+		slices.Sort(m.entries[m.starts[b]:m.starts[b+1]])
+	}
+	return nil
 }
 
 // PairSearch goes through the docs of a segment that may share half of some terms, the newest first.
