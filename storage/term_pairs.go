@@ -44,7 +44,7 @@ const (
 	pairsPause = 4096
 )
 
-// What stands for the second term in the key of a single one.
+// Keys of single terms have these in place of the second term.
 const (
 	singleOfFew  = 1
 	singleOfMany = 2

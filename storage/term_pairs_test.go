@@ -91,7 +91,7 @@ func checkPairs(t *testing.T, p *TermPairs, docs [][]uint64, terms []uint64, lea
 	}
 }
 
-// What a search looks at are few docs beside those that share enough.
+// A search looks at few docs beside those that share enough.
 func TestTermPairs_FindLittleElse(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 3))
