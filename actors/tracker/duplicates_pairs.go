@@ -53,13 +53,11 @@ func (d *segmentSearch) searchPairs(pairs *storage.TermPairs, terms []term) erro
 		}
 		d.compared += step
 		shared, of := search.Shared(ord)
-		if best := score(shared, len(terms), of); d.wants(d.newest, best) {
-			next, err := d.look(ord, best, terms)
-			if err != nil || next == nothingOpen {
-				return err
-			}
-			search.Skip(next)
+		next, err := d.lookIfAmongBest(ord, shared, of, terms)
+		if err != nil || next == nothingOpen {
+			return err
 		}
+		search.Skip(next)
 	}
 	return nil
 }

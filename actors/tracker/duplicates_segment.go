@@ -82,19 +82,26 @@ func (d *segmentSearch) searchSlices(sliced *storage.TermSlices, terms []term) e
 		}
 		d.compared++
 		shared, of := search.Shared(ord, need)
-		if best := score(shared, len(terms), of); d.wants(d.newest, best) {
-			next, err := d.look(ord, best, terms)
-			if err != nil || next == nothingOpen {
-				return err
-			}
-			search.Skip(next)
+		next, err := d.lookIfAmongBest(ord, shared, of, terms)
+		if err != nil || next == nothingOpen {
+			return err
 		}
+		search.Skip(next)
 	}
 	return nil
 }
 
 // nothingOpen stands for the ordinal of the next open issue when there is none.
 const nothingOpen = ^uint32(0)
+
+// lookIfAmongBest looks at an issue that shares some of its terms at most, if it may be among the best, and gives the
+// ordinal at which to go on.
+func (d *segmentSearch) lookIfAmongBest(ord uint32, shared, of int, terms []term) (next uint32, err error) {
+	if best := score(shared, len(terms), of); d.wants(d.newest, best) {
+		return d.look(ord, best, terms)
+	}
+	return ord + 1, nil
+}
 
 // look compares the issue with an ordinal with the title, unless it is known to be out of question, and gives the
 // ordinal at which to go on: that of the next open issue, if this one is known to be closed.

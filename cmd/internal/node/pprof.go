@@ -11,8 +11,8 @@ func (n *Node) observationServer() *http.Server {
 	return &http.Server{Handler: n.observation(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
-// observation serves what an operator looks at: metrics and, with --pprof, profiles. What looks there for /readyz, which
-// the port for clients has, should not find 200.
+// observation serves what an operator looks at: metrics and, with --pprof, profiles. Other paths are
+// 404: a probe of /readyz, which the port for clients has, should not find 200 here.
 func (n *Node) observation() http.Handler {
 	mux, metrics := http.NewServeMux(), n.api.Metrics()
 	mux.Handle("/{$}", metrics)
